@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * csrec driver interface: ioctls on /dev/csrecN.
+ *
+ * An open file is a context. It owns its queues, regions and fences, which the
+ * device keeps apart from every other context's (its "domain"), and all of
+ * them go when the last reference to the file goes, whatever is in flight.
+ *
+ * Every argument structure starts with its own size and a flags word. A size
+ * below the first version of the structure is -EINVAL; a larger one is accepted
+ * if the bytes this driver does not know are zero, else -E2BIG. Unknown flags and
+ * non-zero reserved fields are -EINVAL.
+ *
+ * Errors common to all: -ENOTTY unknown ioctl; -EFAULT bad user pointer; -ENODEV
+ * the device is gone or was reset since open; -EIO the device does not answer.
+ */
+#ifndef _UAPI_LINUX_CSREC_H
+#define _UAPI_LINUX_CSREC_H
+
+#include <linux/types.h>
+#include <linux/ioctl.h>
+#include <linux/csrec_hw.h>
+
+#define CSREC_UAPI_MAJOR	1
+#define CSREC_UAPI_MINOR	0
+
+#define CSREC_IOC_MAGIC		0xC5
+
+#define CSREC_IOC_GET_INFO	_IO(CSREC_IOC_MAGIC, 0x00)
+#define CSREC_IOC_QUEUE_CREATE	_IO(CSREC_IOC_MAGIC, 0x01)
+#define CSREC_IOC_QUEUE_DESTROY	_IO(CSREC_IOC_MAGIC, 0x02)
+#define CSREC_IOC_MEM_REGISTER	_IO(CSREC_IOC_MAGIC, 0x03)
+#define CSREC_IOC_MEM_ALLOC	_IO(CSREC_IOC_MAGIC, 0x04)
+#define CSREC_IOC_MEM_FREE	_IO(CSREC_IOC_MAGIC, 0x05)
+#define CSREC_IOC_FENCE_CREATE	_IO(CSREC_IOC_MAGIC, 0x06)
+#define CSREC_IOC_FENCE_DESTROY	_IO(CSREC_IOC_MAGIC, 0x07)
+#define CSREC_IOC_FENCE_SIGNAL	_IO(CSREC_IOC_MAGIC, 0x08)
+#define CSREC_IOC_SUBMIT	_IO(CSREC_IOC_MAGIC, 0x09)
+#define CSREC_IOC_WAIT		_IO(CSREC_IOC_MAGIC, 0x0a)
+#define CSREC_IOC_P2P_READ	_IO(CSREC_IOC_MAGIC, 0x0b)
+#define CSREC_IOC_GET_STATS	_IO(CSREC_IOC_MAGIC, 0x0c)
+
+/* GET_INFO: what this device and driver are. */
+struct csrec_info {
+	__u32	size;
+	__u32	flags;			/* in: 0 */
+	__u16	uapi_major;
+	__u16	uapi_minor;
+	__u16	hw_major;
+	__u16	hw_minor;
+	__u64	cap_queue;		/* the CSREC_REG_CAP_* registers as read */
+	__u64	cap_table;
+	__u64	cap_dram;
+	__u64	cap_onchip;
+	__u64	cap_engine;
+	__u64	cap_limit;
+	__u32	features;		/* CSREC_FEATURE_* */
+	__u32	pci_domain;
+	__u8	pci_bus;
+	__u8	pci_devfn;
+	__u16	irq_vectors;		/* granted by the host */
+	__s32	numa_node;		/* -1 if unknown */
+	__u64	dram_free;		/* bytes not allocated now */
+	__u64	onchip_free;
+};
+
+#define CSREC_FEATURE_P2PDMA	(1 << 0)	/* kernel has CONFIG_PCI_P2PDMA and took the BAR */
+
+/*
+ * QUEUE_CREATE: a submission/completion queue pair owned by this context.
+ * -EINVAL entries not a power of two in 2..hardware maximum; -ENOSPC no free
+ * hardware queue; -ENOMEM.
+ */
+struct csrec_queue_create {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	entries;
+	__u32	queue_id;		/* out: this context's handle */
+};
+
+/* QUEUE_DESTROY: aborts what is in flight, waits for it. -ENOENT no such queue. */
+struct csrec_queue_destroy {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	queue_id;
+	__u32	rsvd;
+};
+
+/*
+ * MEM_REGISTER: pins [addr, addr + len) of the caller and makes it a HOST region.
+ * rights: CSREC_RIGHT_READ the device may read (source; a read-only mapping is
+ * enough), _WRITE it may write (needs a writable mapping, else -EFAULT). addr and
+ * len need no alignment; len 1..CSREC_MEM_MAX_PIN. -EFAULT not mapped; -ENOMEM over
+ * RLIMIT_MEMLOCK; -ENOSPC no region slot.
+ * The memory stays pinned until MEM_FREE or close. Contents belong to the caller.
+ */
+struct csrec_mem_register {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u64	addr;
+	__u64	len;
+	__u32	rights;
+	__u32	key;			/* out */
+};
+
+#define CSREC_MEM_MAX_PIN	(1ULL << 30)
+
+/*
+ * MEM_ALLOC: device memory, zeroed, as a region with READ and WRITE.
+ * kind: CSREC_REGION_DRAM or _ONCHIP. len is rounded up to 4096 (DRAM) or 64
+ * (ONCHIP) bytes; the region ends at the rounded length. -EINVAL kind or len 0;
+ * -ENOMEM not enough (contiguous) memory left; -ENOSPC no region slot.
+ */
+struct csrec_mem_alloc {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u64	len;			/* in, out: rounded */
+	__u32	kind;
+	__u32	key;			/* out */
+};
+
+/*
+ * MEM_FREE: revokes a key from MEM_REGISTER or MEM_ALLOC. Commands still using it
+ * end with CSREC_ST_STALE_KEY; returns when the device no longer touches the
+ * memory. -ENOENT not a key of this context.
+ */
+struct csrec_mem_free {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	key;
+	__u32	rsvd;
+};
+
+/* FENCE_CREATE: a 64-bit fence object. -ENOSPC no free slot. */
+struct csrec_fence_create {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u64	value;			/* first value */
+	__u32	key;			/* out */
+	__u32	rsvd;
+};
+
+/*
+ * FENCE_DESTROY (value 0, ignored out) and FENCE_SIGNAL: raises the fence to value,
+ * never lowers it. -ENOENT not a fence of this context.
+ */
+struct csrec_fence_op {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u64	value;
+	__u32	key;
+	__u32	rsvd;
+};
+
+/*
+ * SUBMIT: puts count commands on a queue and rings its doorbell once. Takes as many
+ * as fit (a command counts until WAIT has returned its completion); submitted says
+ * how many. -EAGAIN none fit; -ENOENT no such queue; -EINVAL count 0 or above
+ * CSREC_SUBMIT_MAX. The driver does not look into commands: the device checks them.
+ */
+struct csrec_submit {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	queue_id;
+	__u32	count;
+	__u64	cmds;			/* const struct csrec_cmd *, count of them */
+	__u32	submitted;		/* out */
+	__u32	rsvd;
+};
+
+#define CSREC_SUBMIT_MAX	4096
+
+/*
+ * WAIT: takes completions of one queue, oldest first, until min are there, then up to
+ * max without waiting more. timeout_ns: -1 waits for ever, 0 polls. Fails only if it
+ * took none: -EAGAIN none with timeout 0, -ETIMEDOUT, -EINTR on a signal, -ENOENT no
+ * queue, -EINVAL min above max or max 0 or above CSREC_SUBMIT_MAX, or min more than
+ * is outstanding; -EIO if the driver found the device to make no progress and
+ * reset the queue.
+ * poll(): EPOLLIN while any queue of the context has a completion, EPOLLHUP when the
+ * device is gone.
+ */
+struct csrec_wait {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	queue_id;
+	__u32	min;
+	__u32	max;
+	__u32	count;			/* out */
+	__s64	timeout_ns;
+	__u64	cqes;			/* struct csrec_cqe *, room for max */
+};
+
+/*
+ * P2P_READ: reads segments of an NVMe block device into DRAM regions of this context,
+ * and returns when all are there. file_off and len must be multiples of the drive's
+ * logical block, dev_off a multiple of 4096 or of the logical block if smaller.
+ *
+ * Without flags the transfer is peer-to-peer where the kernel, the drive's queue and
+ * the PCIe topology allow it and bounces through host memory otherwise; which one
+ * it was is told in p2p_bytes and bounce_bytes.
+ * CSREC_P2P_F_ONLY: never bounce; -EREMOTEIO if not possible.
+ * CSREC_P2P_F_BOUNCE: always bounce (for tests and comparison).
+ * If fence_key is not 0 the fence is raised to fence_value once the data is there.
+ *
+ * -EBADF fd not open for reading; -ENOTBLK not a block device; -EINVAL alignment,
+ * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
+ * such key or fence; -ERANGE outside the region; -EOPNOTSUPP key is not a DRAM region;
+ * -EIO drive error (the contents of the destination are then unspecified).
+ */
+struct csrec_p2p_seg {
+	__u64	file_off;
+	__u64	len;
+	__u64	dev_off;		/* in the region */
+	__u32	key;
+	__u32	rsvd;
+};
+
+struct csrec_p2p_read {
+	__u32	size;
+	__u32	flags;			/* CSREC_P2P_F_* */
+	__s32	fd;
+	__u32	count;
+	__u64	segs;			/* const struct csrec_p2p_seg * */
+	__u64	fence_value;
+	__u32	fence_key;
+	__u32	rsvd;
+	__u64	p2p_bytes;		/* out */
+	__u64	bounce_bytes;		/* out */
+};
+
+#define CSREC_P2P_F_ONLY	(1 << 0)
+#define CSREC_P2P_F_BOUNCE	(1 << 1)
+#define CSREC_P2P_MAX_SEGS	1024
+
+/* GET_STATS: totals since probe. Reading changes nothing. */
+struct csrec_stats {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u64	doorbells;		/* MMIO doorbell writes by the driver */
+	__u64	interrupts;		/* interrupts taken by the driver */
+	__u64	commands;		/* commands submitted on I/O queues */
+	__u64	p2p_bytes;
+	__u64	bounce_bytes;
+	__u64	pinned_bytes;		/* now */
+	__u64	counters[(CSREC_REG_CNT_END - CSREC_REG_CNT_CYCLES) / 8];
+					/* device counters, in register order */
+};
+
+#endif /* _UAPI_LINUX_CSREC_H */
