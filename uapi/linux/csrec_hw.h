@@ -357,6 +357,8 @@ struct csrec_tt_desc {
 #define CSREC_TT_F_WEIGHTS		(1 << 0)	/* per-sample weights */
 #define CSREC_TT_F_ACCUM		(1 << 1)	/* out += sum instead of out = sum */
 #define CSREC_TT_F_ALL			(CSREC_TT_F_WEIGHTS | CSREC_TT_F_ACCUM)
+/* elements of core k that one digit selects, r[k] * q[k] * r[k+1]: at most */
+#define CSREC_TT_MAX_SLICE		4096
 
 /*
  * INTERACT: feature interaction of nvec vectors of dim elements per sample,
