@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Everything is built and run inside the lab, a Debian root that tools/lab/setup makes
+# once below build/ (or at CSREC_LAB). See README.md.
+
+MAKEFLAGS += --no-print-directory
+JOBS ?= $(shell nproc)
+
+# Inside the lab already? Then without the wrapper.
+ifeq ($(CSREC_IN_LAB),)
+LAB := tools/lab/run
+else
+LAB :=
+endif
+
+INPUT ?= tools/data/sample.tsv
+LIMIT ?= 2000
+KERNEL ?= p2p
+
+.PHONY: help demo check check-% lab shell vm-test build clean
+
+help:
+	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
+	@echo '                     score a file through driver and simulated device'
+	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
+	@echo 'make shell           a guest with the driver loaded'
+	@echo 'make vm-test T=name  one guest test (see tests/guest)'
+	@echo 'make build           everything, without running it'
+	@echo 'make lab             the lab only'
+	@echo 'make clean           build results, but not the lab'
+
+lab:
+	@tools/lab/setup
+
+build: lab
+	@$(LAB) make -j$(JOBS) -f tools/lab/build.mk
+
+demo: build
+	@$(LAB) tests/guest/demo.sh '$(KERNEL)' '$(INPUT)' '$(LIMIT)'
+
+check: build
+	@$(LAB) tests/run
+
+check-%: build
+	@$(LAB) tests/run $*
+
+shell: build
+	@$(LAB) tools/lab/vm --kernel '$(KERNEL)' --shell -- tests/guest/shell.sh
+
+vm-test: build
+	@$(LAB) tests/guest/host.sh '$(KERNEL)' '$(T)'
+
+clean:
+	@for d in build/*; do case $$d in build/lab) ;; *) rm -rf "$$d" ;; esac; done

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Boots one guest, runs the guest tests in it, then the checks that look at it from
+# outside. Inside the lab:
+#
+#   tests/guest/host.sh p2p|nop2p [TEST]
+#
+# Without TEST all of tests/guest/list; output is one TAP stream.
+set -uo pipefail
+
+cd "$(dirname "$0")/../.." || exit 1
+kernel=$1 only=${2:-}
+out=build/vm/$kernel
+rm -rf "$out"
+mkdir -p "$out"
+
+tools/lab/vm --kernel "$kernel" --out "$out" --drive-size 64M \
+	--trace 'pci_nvme_map_prp' --trace 'pci_nvme_read' --trace 'pci_nvme_rw' \
+	-- tests/guest/guest.sh "$kernel" $only
+status=$?
+[ $status -lt 2 ] || echo "not ok - guest ($kernel) ended with status $status"
+
+# The driver must have left the kernel's log clean.
+if [ -f "$out/dmesg.log" ]; then
+	if grep -nE 'BUG:|WARNING:|Oops|Call Trace|blocked for more|DMA-API:|general protection|refcount_t:' "$out/dmesg.log"; then
+		echo "not ok - kernel log is clean ($kernel)"
+	else
+		echo "ok - kernel log is clean ($kernel)"
+	fi
+else
+	echo "not ok - guest ($kernel) left no kernel log"
+fi
+
+# That rows came peer-to-peer is proved from outside: QEMU's trace of the drive must
+# show reads whose PRPs lie inside the device's BAR, and none where P2P is off.
+if [ -f "$out/bar2" ] && [ -f "$out/qemu-trace.log" ]; then
+	tests/guest/prp-in-bar.sh "$out/bar2" "$out/qemu-trace.log" "$kernel"
+fi
+exit $status
