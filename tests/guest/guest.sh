@@ -5,7 +5,7 @@
 # and a script that prints TAP; a script finds no driver loaded and leaves none.
 cd /csrec || exit 1
 kernel=$1 only=${2:-}
-export PATH=/csrec/build/tools:$PATH CSREC_GUEST_KERNEL=$kernel
+export PATH=/csrec/build/tools:$PATH CSREC_GUEST_KERNEL="$kernel"
 status=0
 
 for dev in /sys/bus/pci/devices/*; do
