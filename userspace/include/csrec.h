@@ -35,6 +35,10 @@
 #include <string.h>
 #include <linux/csrec.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "commands and completions are little-endian and not swapped here"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -79,7 +83,7 @@ enum csrec_p2p_hint {
 struct csrec_drive {
 	struct csrec_drive *next;
 	char bdf[16];
-	char node[64];			/* "/dev/nvme0n1"; "" if it has no block device */
+	char node[128];			/* "/dev/nvme0n1"; "" if it has no block device */
 	char model[48];			/* "" if unknown */
 	uint64_t size;			/* bytes, 0 if unknown */
 	int numa_node;			/* -1 if unknown */
@@ -92,7 +96,7 @@ struct csrec_drive {
 struct csrec_found {
 	struct csrec_found *next;
 	char bdf[16];			/* "0000:03:00.0" */
-	char node[64];			/* "/dev/csrec0"; "" without driver */
+	char node[128];			/* "/dev/csrec0"; "" without driver */
 	char driver[32];		/* bound kernel driver, "" if none */
 	uint16_t vendor;
 	uint16_t device;
