@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli.h"
+
+static const struct {
+	const char *name;
+	uint32_t reg;
+} counters[] = {
+#define C(key, reg) { key, CSREC_REG_CNT_##reg }
+	C("cycles", CYCLES), C("progress", PROGRESS), C("commands", COMMANDS), C("errors", ERRORS),
+	C("doorbells", DOORBELLS), C("bad_doorbells", BAD_DOORBELL), C("bad_writes", BAD_WRITE),
+	C("irqs", IRQS), C("host_read_bytes", HOST_RD), C("host_write_bytes", HOST_WR),
+	C("dram_read_bytes", DRAM_RD), C("dram_write_bytes", DRAM_WR),
+	C("busy_copy", BUSY_COPY), C("busy_emb", BUSY_EMB), C("busy_tt", BUSY_TT),
+	C("busy_interact", BUSY_INTERACT), C("busy_mlp", BUSY_MLP), C("busy", BUSY),
+	C("emb_rows", EMB_ROWS), C("tt_rows", TT_ROWS),
+#undef C
+};
+
+static const struct {
+	const char *name;
+	uint64_t bit;
+} engines[] = {
+	{ "copy", CSREC_CAPE_COPY }, { "emb", CSREC_CAPE_EMB }, { "tt", CSREC_CAPE_TT },
+	{ "interact", CSREC_CAPE_INTERACT }, { "mlp", CSREC_CAPE_MLP },
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static uint64_t counter(const struct csrec_stats *st, uint32_t reg)
+{
+	return st->counters[(reg - CSREC_REG_CNT_CYCLES) / 8];
+}
+
+static const char *fp_unit(const struct csrec_info *info)
+{
+	switch (CSREC_CAP(info->cap_engine, CSREC_CAPE_FP, 4)) {
+	case CSREC_FP_RTL:
+		return "rtl";
+	case CSREC_FP_DPI:
+		return "dpi";
+	case CSREC_FP_GOLDEN:
+		return "golden";
+	}
+	return "unknown";
+}
+
+static void print_json(const char *name, const struct csrec_info *i, const struct csrec_stats *st)
+{
+	char bdf[16], text[32];
+
+	snprintf(bdf, sizeof(bdf), "%04x:%02x:%02x.%x", i->pci_domain & 0xffff, i->pci_bus,
+		 i->pci_devfn >> 3, i->pci_devfn & 7);
+	json_begin();
+	json_string("node", name);
+	json_string("address", bdf);
+	json_int("numa_node", i->numa_node);
+	json_object("versions");
+	json_string("library", csrec_lib_version());
+	snprintf(text, sizeof(text), "%u.%u", i->uapi_major, i->uapi_minor);
+	json_string("driver", text);
+	snprintf(text, sizeof(text), "%u.%u", i->hw_major, i->hw_minor);
+	json_string("device", text);
+	json_end();
+	json_object("memory");
+	json_uint("dram", i->cap_dram);
+	json_uint("dram_free", i->dram_free);
+	json_uint("onchip", i->cap_onchip);
+	json_uint("onchip_free", i->onchip_free);
+	json_end();
+	json_object("limits");
+	json_uint("io_queues", CSREC_CAP(i->cap_queue, CSREC_CAPQ_IOQ, 8));
+	json_uint("queue_entries", 1ull << CSREC_CAP(i->cap_queue, CSREC_CAPQ_ENTRIES, 6));
+	json_uint("vectors", CSREC_CAP(i->cap_queue, CSREC_CAPQ_VECTORS, 8));
+	json_uint("vectors_granted", i->irq_vectors);
+	json_uint("doorbell_stride", 1ull << CSREC_CAP(i->cap_queue, CSREC_CAPQ_STRIDE, 6));
+	json_uint("regions", CSREC_CAP(i->cap_table, CSREC_CAPT_REGIONS, 16));
+	json_uint("fences", CSREC_CAP(i->cap_table, CSREC_CAPT_FENCES, 16));
+	json_uint("dim", CSREC_CAP(i->cap_limit, CSREC_CAPL_DIM, 16));
+	json_uint("vectors_interact", CSREC_CAP(i->cap_limit, CSREC_CAPL_VECS, 16));
+	json_uint("tt_rank", CSREC_CAP(i->cap_limit, CSREC_CAPL_RANK, 16));
+	json_uint("mlp_width", CSREC_CAP(i->cap_limit, CSREC_CAPL_WIDTH, 16));
+	json_end();
+	json_array("engines");
+	for (size_t n = 0; n < COUNT(engines); n++)
+		if (i->cap_engine & engines[n].bit)
+			json_string(NULL, engines[n].name);
+	json_end();
+	json_string("fp_unit", fp_unit(i));
+	json_uint("macs", CSREC_CAP(i->cap_engine, CSREC_CAPE_MACS, 16));
+	json_bool("p2pdma", i->features & CSREC_FEATURE_P2PDMA);
+	json_object("driver_counters");
+	json_uint("doorbells", st->doorbells);
+	json_uint("interrupts", st->interrupts);
+	json_uint("commands", st->commands);
+	json_uint("p2p_bytes", st->p2p_bytes);
+	json_uint("bounce_bytes", st->bounce_bytes);
+	json_uint("pinned_bytes", st->pinned_bytes);
+	json_end();
+	json_object("device_counters");
+	for (size_t n = 0; n < COUNT(counters); n++)
+		json_uint(counters[n].name, counter(st, counters[n].reg));
+	json_end();
+	json_finish();
+}
+
+static void print_text(const char *name, const struct csrec_info *i, const struct csrec_stats *st)
+{
+	printf("%s at %04x:%02x:%02x.%x, NUMA node ", name, i->pci_domain & 0xffff, i->pci_bus,
+	       i->pci_devfn >> 3, i->pci_devfn & 7);
+	if (i->numa_node < 0)
+		printf("unknown\n");
+	else
+		printf("%d\n", i->numa_node);
+	printf("versions   library %s, driver interface %u.%u, device interface %u.%u\n",
+	       csrec_lib_version(), i->uapi_major, i->uapi_minor, i->hw_major, i->hw_minor);
+	printf("DRAM       %s, free %s\n", cli_bytes(i->cap_dram), cli_bytes(i->dram_free));
+	printf("on-chip    %s, free %s\n", cli_bytes(i->cap_onchip), cli_bytes(i->onchip_free));
+	printf("queues     %u of up to %llu entries, %u of %u interrupt vectors\n",
+	       CSREC_CAP(i->cap_queue, CSREC_CAPQ_IOQ, 8),
+	       1ull << CSREC_CAP(i->cap_queue, CSREC_CAPQ_ENTRIES, 6), i->irq_vectors,
+	       CSREC_CAP(i->cap_queue, CSREC_CAPQ_VECTORS, 8));
+	printf("tables     %u regions, %u fences\n",
+	       CSREC_CAP(i->cap_table, CSREC_CAPT_REGIONS, 16),
+	       CSREC_CAP(i->cap_table, CSREC_CAPT_FENCES, 16));
+	printf("engines   ");
+	for (size_t n = 0; n < COUNT(engines); n++)
+		if (i->cap_engine & engines[n].bit)
+			printf(" %s", engines[n].name);
+	printf("; %u multiply-accumulators; fp32 units: %s\n",
+	       CSREC_CAP(i->cap_engine, CSREC_CAPE_MACS, 16), fp_unit(i));
+	printf("limits     row %u elements, %u vectors, TT-rank %u, layer width %u\n",
+	       CSREC_CAP(i->cap_limit, CSREC_CAPL_DIM, 16),
+	       CSREC_CAP(i->cap_limit, CSREC_CAPL_VECS, 16),
+	       CSREC_CAP(i->cap_limit, CSREC_CAPL_RANK, 16),
+	       CSREC_CAP(i->cap_limit, CSREC_CAPL_WIDTH, 16));
+	printf("P2P        %s\n", i->features & CSREC_FEATURE_P2PDMA ?
+	       "kernel can" : "kernel cannot, drive reads bounce through host memory");
+	printf("driver     %llu commands, %llu doorbells, %llu interrupts, %llu bytes P2P, %llu bounced, %s pinned\n",
+	       (unsigned long long)st->commands, (unsigned long long)st->doorbells,
+	       (unsigned long long)st->interrupts, (unsigned long long)st->p2p_bytes,
+	       (unsigned long long)st->bounce_bytes, cli_bytes(st->pinned_bytes));
+	printf("device counters\n");
+	for (size_t n = 0; n < COUNT(counters); n++)
+		printf("  %-18s %llu\n", counters[n].name,
+		       (unsigned long long)counter(st, counters[n].reg));
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	struct csrec_stats stats;
+	struct csrec_info info;
+	struct csrec_dev *dev;
+	int code, ret;
+
+	while ((ret = cli_getopt(cli, argc, argv, NULL, &code)) != CLI_END)
+		return code;
+	if (cli_no_args(cli, argc, argv))
+		return CLI_USAGE;
+	code = cli_open(cli, &dev);
+	if (code)
+		return code;
+	ret = csrec_get_info(dev, &info, sizeof(info));
+	if (!ret)
+		ret = csrec_get_stats(dev, &stats, sizeof(stats));
+	if (ret)
+		code = cli_fail_lib(cli, ret);
+	else if (cli->json)
+		print_json(csrec_name(dev), &info, &stats);
+	else
+		print_text(csrec_name(dev), &info, &stats);
+	csrec_close(dev);
+	return code;
+}
+
+const struct command cmd_info = {
+	.name = "info",
+	.summary = "what one device can do, and its counters",
+	.help = "info [--device DEV] [--json]\n\n"
+		"Shows the versions of library, driver and device, memory, limits, engines, and the\n"
+		"counters of driver and device since the driver was loaded.\n",
+	.run = run,
+};

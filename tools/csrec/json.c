@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Writes JSON as it comes, with the commas and the indentation. */
+#include <assert.h>
+#include <math.h>
+#include "cli.h"
+
+#define MAX_DEPTH 16
+
+static char closers[MAX_DEPTH];
+static bool filled[MAX_DEPTH];
+static int depth;
+
+static void quote(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		unsigned char c = *s;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void member(const char *key)
+{
+	if (depth)
+		printf("%s\n%*s", filled[depth - 1] ? "," : "", depth * 2, "");
+	if (depth)
+		filled[depth - 1] = true;
+	if (key) {
+		quote(key);
+		fputs(": ", stdout);
+	}
+}
+
+static void open_scope(const char *key, char opener, char closer)
+{
+	assert(depth < MAX_DEPTH);
+	member(key);
+	putchar(opener);
+	closers[depth] = closer;
+	filled[depth++] = false;
+}
+
+void json_end(void)
+{
+	assert(depth > 0);
+	depth--;
+	if (filled[depth])
+		printf("\n%*s", depth * 2, "");
+	putchar(closers[depth]);
+}
+
+void json_object(const char *key)
+{
+	open_scope(key, '{', '}');
+}
+
+void json_array(const char *key)
+{
+	open_scope(key, '[', ']');
+}
+
+void json_begin(void)
+{
+	assert(!depth);
+	json_object(NULL);
+}
+
+void json_finish(void)
+{
+	json_end();
+	assert(!depth);
+	putchar('\n');
+}
+
+void json_string(const char *key, const char *value)
+{
+	member(key);
+	quote(value);
+}
+
+void json_uint(const char *key, uint64_t value)
+{
+	member(key);
+	printf("%llu", (unsigned long long)value);
+}
+
+void json_int(const char *key, int64_t value)
+{
+	member(key);
+	printf("%lld", (long long)value);
+}
+
+/* JSON has no NaN and no infinity */
+void json_double(const char *key, double value)
+{
+	member(key);
+	if (isfinite(value))
+		printf("%.17g", value);
+	else
+		fputs("null", stdout);
+}
+
+void json_bool(const char *key, bool value)
+{
+	member(key);
+	fputs(value ? "true" : "false", stdout);
+}
