@@ -78,18 +78,19 @@ int cli_open(const struct cli *cli, struct csrec_dev **dev);
 const char *cli_bytes(uint64_t bytes);
 
 /*
- * JSON to standard output: one object, opened by json_begin() and ended by json_finish().
+ * JSON to standard output: one object, opened by jw_begin() and ended by jw_finish(). The
+ * prefix keeps clear of libjansson, which cmd_infer links.
  * key is NULL inside arrays.
  */
-void json_begin(void);
-void json_finish(void);
-void json_object(const char *key);
-void json_array(const char *key);
-void json_end(void);			/* of the innermost object or array */
-void json_string(const char *key, const char *value);
-void json_uint(const char *key, uint64_t value);
-void json_int(const char *key, int64_t value);
-void json_double(const char *key, double value);
-void json_bool(const char *key, bool value);
+void jw_begin(void);
+void jw_finish(void);
+void jw_object(const char *key);
+void jw_array(const char *key);
+void jw_end(void);			/* of the innermost object or array */
+void jw_string(const char *key, const char *value);
+void jw_uint(const char *key, uint64_t value);
+void jw_int(const char *key, int64_t value);
+void jw_double(const char *key, double value);
+void jw_bool(const char *key, bool value);
 
 #endif

@@ -131,17 +131,17 @@ static void print(const struct cli *cli, const struct copy *c)
 				    CSREC_COUNTER(&c->before, CYCLES);
 
 	if (cli->json) {
-		json_begin();
-		json_string("from", place_names[c->from]);
-		json_string("to", place_names[c->to]);
-		json_uint("bytes", c->size);
-		json_uint("commands", commands);
-		json_uint("doorbells", doorbells);
-		json_uint("interrupts", interrupts);
-		json_uint("cycles", cycles);
-		json_uint("seed", c->seed);
-		json_bool("verified", c->verify && !c->differ);
-		json_finish();
+		jw_begin();
+		jw_string("from", place_names[c->from]);
+		jw_string("to", place_names[c->to]);
+		jw_uint("bytes", c->size);
+		jw_uint("commands", commands);
+		jw_uint("doorbells", doorbells);
+		jw_uint("interrupts", interrupts);
+		jw_uint("cycles", cycles);
+		jw_uint("seed", c->seed);
+		jw_bool("verified", c->verify && !c->differ);
+		jw_finish();
 		return;
 	}
 	printf("%s to %s: %llu bytes%s\n", place_names[c->from], place_names[c->to],

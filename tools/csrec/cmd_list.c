@@ -8,46 +8,46 @@ static const char *hint(enum csrec_p2p_hint p2p)
 
 static void print_json(const struct csrec_found *list)
 {
-	json_begin();
-	json_array("devices");
+	jw_begin();
+	jw_array("devices");
 	for (const struct csrec_found *d = list; d; d = d->next) {
 		char id[16];
 
 		snprintf(id, sizeof(id), "%04x:%04x", d->vendor, d->device);
-		json_object(NULL);
-		json_string("address", d->bdf);
-		json_string("id", id);
-		json_uint("revision", d->revision);
-		json_string("node", d->node);
-		json_string("driver", d->driver);
-		json_int("numa_node", d->numa_node);
-		json_object("link");
-		json_uint("mts", d->link_mts);
-		json_uint("width", d->link_width);
-		json_uint("max_mts", d->link_max_mts);
-		json_uint("max_width", d->link_max_width);
-		json_end();
-		json_string("path", d->path);
-		json_bool("p2pmem", d->p2pmem);
-		json_array("drives");
+		jw_object(NULL);
+		jw_string("address", d->bdf);
+		jw_string("id", id);
+		jw_uint("revision", d->revision);
+		jw_string("node", d->node);
+		jw_string("driver", d->driver);
+		jw_int("numa_node", d->numa_node);
+		jw_object("link");
+		jw_uint("mts", d->link_mts);
+		jw_uint("width", d->link_width);
+		jw_uint("max_mts", d->link_max_mts);
+		jw_uint("max_width", d->link_max_width);
+		jw_end();
+		jw_string("path", d->path);
+		jw_bool("p2pmem", d->p2pmem);
+		jw_array("drives");
 		for (const struct csrec_drive *v = d->drives; v; v = v->next) {
-			json_object(NULL);
-			json_string("address", v->bdf);
-			json_string("node", v->node);
-			json_string("model", v->model);
-			json_uint("bytes", v->size);
-			json_int("numa_node", v->numa_node);
-			json_bool("shares_switch", v->shares_switch);
-			json_string("common", v->common);
-			json_string("p2p", hint(v->p2p));
-			json_string("p2p_reason", v->p2p_why);
-			json_end();
+			jw_object(NULL);
+			jw_string("address", v->bdf);
+			jw_string("node", v->node);
+			jw_string("model", v->model);
+			jw_uint("bytes", v->size);
+			jw_int("numa_node", v->numa_node);
+			jw_bool("shares_switch", v->shares_switch);
+			jw_string("common", v->common);
+			jw_string("p2p", hint(v->p2p));
+			jw_string("p2p_reason", v->p2p_why);
+			jw_end();
 		}
-		json_end();
-		json_end();
+		jw_end();
+		jw_end();
 	}
-	json_end();
-	json_finish();
+	jw_end();
+	jw_finish();
 }
 
 static void print_link(const char *what, uint32_t mts, uint32_t width)

@@ -149,14 +149,14 @@ static int read_drive(const struct cli *cli, struct csrec_dev *dev, struct csrec
 static void print(const struct cli *cli, const struct p2p *p)
 {
 	if (cli->json) {
-		json_begin();
-		json_string("drive", p->drive);
-		json_uint("offset", p->offset);
-		json_uint("bytes", p->size);
-		json_uint("p2p_bytes", p->by_p2p);
-		json_uint("bounce_bytes", p->by_bounce);
-		json_bool("verified", p->verify);
-		json_finish();
+		jw_begin();
+		jw_string("drive", p->drive);
+		jw_uint("offset", p->offset);
+		jw_uint("bytes", p->size);
+		jw_uint("p2p_bytes", p->by_p2p);
+		jw_uint("bounce_bytes", p->by_bounce);
+		jw_bool("verified", p->verify);
+		jw_finish();
 		return;
 	}
 	printf("%s at %llu: %llu bytes%s\n", p->drive, (ull)p->offset, (ull)p->size,

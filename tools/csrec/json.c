@@ -47,7 +47,7 @@ static void open_scope(const char *key, char opener, char closer)
 	filled[depth++] = false;
 }
 
-void json_end(void)
+void jw_end(void)
 {
 	assert(depth > 0);
 	depth--;
@@ -56,49 +56,49 @@ void json_end(void)
 	putchar(closers[depth]);
 }
 
-void json_object(const char *key)
+void jw_object(const char *key)
 {
 	open_scope(key, '{', '}');
 }
 
-void json_array(const char *key)
+void jw_array(const char *key)
 {
 	open_scope(key, '[', ']');
 }
 
-void json_begin(void)
+void jw_begin(void)
 {
 	assert(!depth);
-	json_object(NULL);
+	jw_object(NULL);
 }
 
-void json_finish(void)
+void jw_finish(void)
 {
-	json_end();
+	jw_end();
 	assert(!depth);
 	putchar('\n');
 }
 
-void json_string(const char *key, const char *value)
+void jw_string(const char *key, const char *value)
 {
 	member(key);
 	quote(value);
 }
 
-void json_uint(const char *key, uint64_t value)
+void jw_uint(const char *key, uint64_t value)
 {
 	member(key);
 	printf("%llu", (unsigned long long)value);
 }
 
-void json_int(const char *key, int64_t value)
+void jw_int(const char *key, int64_t value)
 {
 	member(key);
 	printf("%lld", (long long)value);
 }
 
 /* JSON has no NaN and no infinity */
-void json_double(const char *key, double value)
+void jw_double(const char *key, double value)
 {
 	member(key);
 	if (isfinite(value))
@@ -107,7 +107,7 @@ void json_double(const char *key, double value)
 		fputs("null", stdout);
 }
 
-void json_bool(const char *key, bool value)
+void jw_bool(const char *key, bool value)
 {
 	member(key);
 	fputs(value ? "true" : "false", stdout);

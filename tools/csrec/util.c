@@ -18,10 +18,10 @@ int cli_fail(const struct cli *cli, enum cli_exit code, const char *fmt, ...)
 	fflush(stdout);
 	fprintf(stderr, "csrec%s%s: %s\n", cli->cmd ? " " : "", cli->cmd ? cli->cmd->name : "", msg);
 	if (cli->json) {
-		json_begin();
-		json_string("error", msg);
-		json_uint("exit", code);
-		json_finish();
+		jw_begin();
+		jw_string("error", msg);
+		jw_uint("exit", code);
+		jw_finish();
 	}
 	return code;
 }
