@@ -6,9 +6,10 @@
 extern const struct command cmd_list, cmd_info, cmd_copy, cmd_p2p;
 /* needs userspace/model; left out where that is not built */
 extern const struct command cmd_infer __attribute__((weak));
+extern const struct command cmd_install_cold __attribute__((weak));
 
 static const struct command *const commands[] = {
-	&cmd_list, &cmd_info, &cmd_copy, &cmd_p2p, &cmd_infer,
+	&cmd_list, &cmd_info, &cmd_copy, &cmd_p2p, &cmd_infer, &cmd_install_cold,
 };
 
 #define COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -20,7 +21,7 @@ static void usage(void)
 	       "Commands:\n");
 	for (size_t i = 0; i < COUNT; i++)
 		if (commands[i])
-			printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+			printf("  %-13s %s\n", commands[i]->name, commands[i]->summary);
 	printf("\nOptions of every command:\n"
 	       "  --json        result as one JSON object on standard output\n"
 	       "  --device DEV  csrec0, 0, a PCI address or a path; default: $CSREC_DEVICE,\n"

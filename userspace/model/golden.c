@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Scores on the CPU with the golden compute library: the bits that the device must
+ * give. Reads the model's own tables by the model's own ids.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/csrec_hw.h>
+
+#include "csm.h"
+#include "csrec_golden.h"
+
+static int run_emb(const struct csm_model *m, const struct csm_node *node,
+		   const struct csm_bags *b, uint32_t n, float *dst, size_t stride,
+		   struct csm_err *err)
+{
+	const struct csm_table *t = &m->tables[node->param];
+	struct csrec_golden_bags bags = {
+		.nbags = n, .nids = b->offsets[n], .ids = b->ids, .offsets = b->offsets,
+		.nrows = t->nrows, .out = dst, .out_stride = stride,
+	};
+	uint64_t detail = 0;
+	int st;
+
+	if (t->form == CSM_FORM_ROWS)
+		st = csrec_golden_emb(&bags, t->rows, t->dim * 4, t->dim, &detail);
+	else if (t->dim <= 256 && t->r[1] <= 32 && t->r[0] <= 32)
+		st = csrec_golden_tt(&bags, t->core, t->p, t->q, t->r, false, &detail);
+	else
+		return csm_fail(err, -EOPNOTSUPP, "table %s: TT shape is beyond the golden model's",
+				t->name);
+	if (st != CSREC_ST_OK)
+		return csm_fail(err, -EINVAL, "table %s: %s %llu", t->name,
+				st == CSREC_ST_BAD_ID ? "bad id at position" : "bad offsets of bag",
+				(unsigned long long)detail);
+	return 0;
+}
+
+int csm_golden_score(const struct csm_model *m, const float *dense, const struct csm_bags *bags,
+		     uint32_t n, float *out, struct csm_err *err)
+{
+	float **buf = calloc(m->nbuffers, sizeof(*buf));
+	int ret = 0;
+
+	if (!csrec_golden_env_ok()) {
+		free(buf);
+		return csm_fail(err, -EINVAL, "floating-point environment is not the default one");
+	}
+	for (uint32_t b = 0; buf && b < m->nbuffers; b++) {
+		buf[b] = calloc((size_t)n * m->buffers[b].width, sizeof(float));
+		if (!buf[b])
+			ret = -ENOMEM;
+	}
+	if (!buf || ret) {
+		ret = csm_fail(err, -ENOMEM, "out of memory");
+		goto out;
+	}
+	if (m->dense >= 0)
+		memcpy(buf[m->dense], dense, (size_t)n * m->ndense * sizeof(float));
+	for (uint32_t i = 0; i < m->nnodes && !ret; i++) {
+		const struct csm_node *node = &m->nodes[i];
+		size_t out_w = m->buffers[node->dst].width, in_w = m->buffers[node->src].width;
+
+		if (node->op == CSM_OP_EMB) {
+			ret = run_emb(m, node, &bags[node->emb], n, buf[node->dst] + node->dst_off,
+				      out_w * 4, err);
+			continue;
+		}
+		for (uint32_t rep = 0; rep < node->repeat; rep++) {
+			float *src = buf[node->src] + node->src_off + (size_t)rep * node->src_step;
+			float *dst = buf[node->dst] + node->dst_off + (size_t)rep * node->dst_step;
+
+			if (node->op == CSM_OP_MLP) {
+				const struct csm_layer *l = &m->layers[node->param];
+				struct csrec_golden_mlp g = {
+					.batch = n, .in_dim = l->in_dim, .out_dim = l->out_dim,
+					.x = src, .w = l->w, .bias = l->bias, .y = dst,
+					.x_stride = in_w * 4, .w_stride = l->in_dim * 4,
+					.y_stride = out_w * 4, .act = l->act,
+				};
+
+				csrec_golden_mlp(&g);
+				continue;
+			}
+			for (uint32_t s = 0; s < n; s++)
+				csrec_golden_interact(dst + s * out_w, src + s * in_w,
+						      node->vec_step * 4, node->nvec, node->dim,
+						      node->op == CSM_OP_DOT ? CSREC_INTERACT_DOT :
+									       CSREC_INTERACT_CAT,
+						      node->self);
+		}
+	}
+	if (!ret)
+		memcpy(out, buf[m->output],
+		       (size_t)n * m->buffers[m->output].width * sizeof(float));
+out:
+	for (uint32_t b = 0; buf && b < m->nbuffers; b++)
+		free(buf[b]);
+	free(buf);
+	return ret;
+}
