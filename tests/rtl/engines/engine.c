@@ -13,7 +13,7 @@
 
 #define DOMAIN 0x5aa5
 #define MAX_OUTSTANDING 4
-#define PATIENCE 50000		/* cycles without any handshake that count as hung */
+#define PATIENCE 200000		/* cycles without any handshake that count as hung */
 
 enum { OP_CHECK_RD, OP_READ, OP_WRITE, OP_CHECK_WR };
 
@@ -199,8 +199,8 @@ bool run_desc(const struct engine *e, const void *desc, size_t size, struct run 
 			e->clock();
 		}
 		in.rst_n = true;
-		ready = e;
 	}
+	ready = NULL;	/* reset it again unless it comes to a good end */
 
 	memset(&mem, 0, sizeof(mem));
 	r->cycles = r->accesses = r->rows = 0;
@@ -251,8 +251,10 @@ bool run_desc(const struct engine *e, const void *desc, size_t size, struct run 
 		if (started)
 			memset(in.desc, 0xee, sizeof(in.desc));
 		e->clock();
-		if (out.done_valid && in.done_ready)
+		if (out.done_valid && in.done_ready) {
+			ready = e;
 			return true;
+		}
 	}
 }
 
