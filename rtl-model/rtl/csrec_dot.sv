@@ -27,17 +27,6 @@ module csrec_dot (
   localparam int unsigned FpLat = csrec_pkg::FP_LAT;
   localparam int unsigned DotLat = csrec_pkg::DOT_LAT;
 
-  // Operand registers. They keep their values while nothing comes in, so that the
-  // arithmetic below is at rest.
-  logic [255:0] a_q, b_q;
-
-  always_ff @(posedge clk_i) begin
-    if (in_valid_i) begin
-      a_q <= in_a_i;
-      b_q <= in_b_i;
-    end
-  end
-
   // What the step in each stage is: bit or entry n is n + 1 cycles behind the input.
   logic [FpLat:0]        first_q;
   logic [2*FpLat:0]      step_q;
@@ -59,47 +48,53 @@ module csrec_dot (
     slot_q  <= {slot_q[DotLat-2:0], in_valid_i ? in_slot_i : slot_q[0]};
   end
 
-  // Partial sums, by slot. The sum that is written belongs to the step that entered
-  // FP_LAT cycles before the one being read, hence the distance between steps.
-  logic [255:0] part_q [16];
-  logic [255:0] part;
-  wire  [255:0] prod, sum;
-
-  always_comb part = first_q[FpLat] ? '0 : part_q[slot_q[FpLat]];
-
-  always_ff @(posedge clk_i) begin
-    if (step_q[2*FpLat]) part_q[slot_q[2*FpLat]] <= sum;
-  end
+  // A lane: operand registers, product, partial sums by slot, and the complete sum. The
+  // registers keep their values while nothing comes in, so that the arithmetic behind
+  // them is at rest. The partial sum that is written belongs to the step that entered
+  // FP_LAT cycles before the one whose sum is read, hence the distance between steps.
+  wire [255:0] total;
 
   for (genvar j = 0; j < 8; j++) begin : gen_lane
+    logic [31:0] a_q, b_q, total_q;
+    logic [31:0] part_q [16];
+    logic [31:0] part;
+    wire  [31:0] prod, sum;
+
+    always_comb part = first_q[FpLat] ? '0 : part_q[slot_q[FpLat]];
+
+    always_ff @(posedge clk_i) begin
+      if (in_valid_i) begin
+        a_q <= in_a_i[32*j +: 32];
+        b_q <= in_b_i[32*j +: 32];
+      end
+      if (step_q[2*FpLat]) part_q[slot_q[2*FpLat]] <= sum;
+      if (last_q[2*FpLat]) total_q <= sum;
+    end
+
     csrec_fp_mul u_mul (
       .clk_i (clk_i),
-      .a_i   (a_q[32*j +: 32]),
-      .b_i   (b_q[32*j +: 32]),
-      .y_o   (prod[32*j +: 32])
+      .a_i   (a_q),
+      .b_i   (b_q),
+      .y_o   (prod)
     );
     csrec_fp_add u_add (
       .clk_i (clk_i),
-      .a_i   (part[32*j +: 32]),
-      .b_i   (prod[32*j +: 32]),
-      .y_o   (sum[32*j +: 32])
+      .a_i   (part),
+      .b_i   (prod),
+      .y_o   (sum)
     );
+    assign total[32*j +: 32] = total_q;
   end
 
   // The tree takes only complete sums.
-  logic [255:0] total_q;
   wire  [127:0] tree1;
   wire   [63:0] tree2;
-
-  always_ff @(posedge clk_i) begin
-    if (last_q[2*FpLat]) total_q <= sum;
-  end
 
   for (genvar j = 0; j < 4; j++) begin : gen_tree1
     csrec_fp_add u_add (
       .clk_i (clk_i),
-      .a_i   (total_q[64*j +: 32]),
-      .b_i   (total_q[64*j+32 +: 32]),
+      .a_i   (total[64*j +: 32]),
+      .b_i   (total[64*j+32 +: 32]),
       .y_o   (tree1[32*j +: 32])
     );
   end

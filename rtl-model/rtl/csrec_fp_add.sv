@@ -21,20 +21,28 @@ module csrec_fp_add (
                                                             input int unsigned b);
 
   // The host computes only when an operand changes, and once the pipeline has settled
-  // nothing moves: an idle unit costs the simulator one comparison.
-  logic [63:0]                        ab_q = '0;
-  logic [csrec_pkg::FP_LAT-1:0][31:0] y_q = '0;
-  logic [csrec_pkg::FP_LAT-1:0]       moving_q = '0;
+  // nothing moves: an idle unit costs the simulator little more than a comparison.
+  logic [31:0] a_q = '0, b_q = '0;
+  logic [31:0] y1_q = '0, y2_q = '0, y3_q = '0;
+  logic [2:0]  moving_q = '0;
 
   always_ff @(posedge clk_i) begin
-    if ({a_i, b_i} != ab_q || moving_q != '0) begin
-      moving_q <= {moving_q[csrec_pkg::FP_LAT-2:0], {a_i, b_i} != ab_q};
-      ab_q     <= {a_i, b_i};
-      y_q      <= {y_q[csrec_pkg::FP_LAT-2:0], csrec_fp_add_dpi(a_i, b_i)};
+    if (a_i != a_q || b_i != b_q) begin
+      a_q      <= a_i;
+      b_q      <= b_i;
+      y1_q     <= csrec_fp_add_dpi(a_i, b_i);
+      moving_q <= '1;
+    end else if (moving_q != '0) begin
+      moving_q <= moving_q >> 1;
+    end
+    if (moving_q != '0) begin
+      y2_q <= y1_q;
+      y3_q <= y2_q;
+      y_o  <= y3_q;
     end
   end
 
-  assign y_o = y_q[csrec_pkg::FP_LAT-1];
+  initial y_o = '0;
 
 `else
 
@@ -134,11 +142,11 @@ module csrec_fp_add (
     else y_o <= {sign3_q, rounded[30:0]};
   end
 
+`endif
+
   if (csrec_pkg::FP_LAT != 4) begin : gen_check
     $error("csrec_fp_add has four stages; csrec_pkg::FP_LAT says otherwise");
   end
-
-`endif
 
 endmodule
 

@@ -23,27 +23,32 @@ math-vinc = $(shell verilator --getenv VERILATOR_ROOT)/include
 
 math-fp := $(math-rtl)/csrec_fp_mul.sv $(math-rtl)/csrec_fp_add.sv
 math-dot := $(math-fp) $(math-rtl)/csrec_dot.sv
+math-mlp := $(math-dot) $(math-rtl)/csrec_sigmoid.sv $(math-rtl)/csrec_mlp.sv
 
 .PHONY: math-all math-check math-long math-lint
 .DELETE_ON_ERROR:
 
-math-all: $(addprefix $(math-out)/,fp_test dot_test)
+math-all: $(addprefix $(math-out)/,fp_test dot_test sigmoid_test mlp_test mlp_small_test)
 
 math-check: math-all
 	$(math-out)/fp_test $(MATH_PAIRS)
 	$(math-out)/dot_test
+	$(math-out)/sigmoid_test
+	$(math-out)/mlp_test
+	$(math-out)/mlp_small_test
 
 math-long: math-all
 	$(math-out)/fp_test 100000000
 	$(math-out)/dot_test 1000000
+	$(math-out)/sigmoid_test 1000000
 
 # Each top and the files it is made of; every module in both bodies of the fp units.
-math-tops := csrec_fp_mul csrec_fp_add csrec_dot
+math-tops := csrec_fp_mul csrec_fp_add csrec_dot csrec_sigmoid csrec_mlp
 math-lint: $(math-pkg)
 	set -e; for top in $(math-tops); do for fp in -UCSREC_FP_DPI -DCSREC_FP_DPI; do \
-		verilator --lint-only -Wall --quiet $$fp --top-module $$top $(math-pkg) $(math-dot); \
+		verilator --lint-only -Wall --quiet $$fp --top-module $$top $(math-pkg) $(math-mlp); \
 	done; \
-	yosys -q -p "read_verilog -sv $(math-pkg) $(math-dot); hierarchy -check -top $$top; \
+	yosys -q -p "read_verilog -sv $(math-pkg) $(math-mlp); hierarchy -check -top $$top; \
 		proc; check -assert"; done
 
 $(math-pkg): $(wildcard $(math-top)/uapi/linux/csrec_hw.h $(math-top)/rtl-model/gen/*)
@@ -60,10 +65,18 @@ endef
 $(eval $(call math-verilate,Vfp_rtl,fp_tb,$(math-fp) $(math-src)/fp_tb.sv))
 $(eval $(call math-verilate,Vfp_dpi,fp_tb,$(math-fp) $(math-src)/fp_tb.sv,-DCSREC_FP_DPI))
 $(eval $(call math-verilate,Vdot,csrec_dot,$(math-dot),-DCSREC_FP_DPI))
+$(eval $(call math-verilate,Vsigmoid,csrec_sigmoid,$(math-mlp),-DCSREC_FP_DPI))
+$(eval $(call math-verilate,Vmlp,csrec_mlp,$(math-mlp),-DCSREC_FP_DPI))
+# Small buffers, so that every limit is met often; and the synthesizable fp units
+$(eval $(call math-verilate,Vmlp_small,csrec_mlp,$(math-mlp),-GMaxWidth=64 -GWeightBeats=16))
 
 $(math-out)/%.o: $(math-src)/%.c $(wildcard $(math-src)/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(math-cflags) -c -o $@ $<
+$(math-out)/mlp_small_test.o: $(math-src)/mlp_test.c $(wildcard $(math-src)/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(math-cflags) -DMAX_WIDTH=64 -c -o $@ $<
+$(math-out)/mlp_test.o: math-cflags += -DMAX_WIDTH=4096
 $(math-out)/fp_dpi.o: $(math-har)/fp_dpi.c $(math-har)/fp_dpi.h
 	@mkdir -p $(@D)
 	$(CC) $(math-cflags) -c -o $@ $<
@@ -78,11 +91,23 @@ endef
 $(eval $(call math-bind,fp_bind_rtl,fp_bind.cpp,Vfp_rtl,-DBODY=rtl))
 $(eval $(call math-bind,fp_bind_dpi,fp_bind.cpp,Vfp_dpi,-DBODY=dpi))
 $(eval $(call math-bind,dot_bind,dot_bind.cpp,Vdot))
+$(eval $(call math-bind,sigmoid_bind,sigmoid_bind.cpp,Vsigmoid))
+$(eval $(call math-bind,mlp_bind,mlp_bind.cpp,Vmlp,-DMODEL=Vmlp))
+$(eval $(call math-bind,mlp_small_bind,mlp_bind.cpp,Vmlp_small,-DMODEL=Vmlp_small))
 
-math-link = $(CXX) -o $@ $^ $(math-out)/Vdot/libverilated.a -pthread
+math-link = $(CXX) -o $@ $^ $(math-out)/Vdot/libverilated.a -pthread -lm
 $(math-out)/fp_test: $(addprefix $(math-out)/,fp_test.o fp_bind_rtl.o fp_bind_dpi.o \
 		fp_dpi.o Vfp_rtl/libVfp_rtl.a Vfp_dpi/libVfp_dpi.a) | $(math-out)/Vdot/libVdot.a
 	$(math-link)
 $(math-out)/dot_test: $(addprefix $(math-out)/,dot_test.o dot_bind.o ref.o fp_dpi.o \
 		Vdot/libVdot.a)
+	$(math-link)
+$(math-out)/sigmoid_test: $(addprefix $(math-out)/,sigmoid_test.o sigmoid_bind.o ref.o fp_dpi.o \
+		Vsigmoid/libVsigmoid.a) | $(math-out)/Vdot/libVdot.a
+	$(math-link)
+$(math-out)/mlp_test: $(addprefix $(math-out)/,mlp_test.o mlp_bind.o ref.o fp_dpi.o \
+		Vmlp/libVmlp.a) | $(math-out)/Vdot/libVdot.a
+	$(math-link)
+$(math-out)/mlp_small_test: $(addprefix $(math-out)/,mlp_small_test.o mlp_small_bind.o ref.o \
+		Vmlp_small/libVmlp_small.a) | $(math-out)/Vdot/libVdot.a
 	$(math-link)
