@@ -161,8 +161,7 @@ def main():
     ap.add_argument("--min-auc", type=float, help="least AUC of the reference")
     args = ap.parse_args()
 
-    # Not finding float32 overflows: every value here is far inside float64.
-    np.seterr(over="ignore")
+    np.seterr(over="ignore")	# exp(-x) of a very negative x: the sigmoid is then 0
     got = np.loadtxt(args.scores, skiprows=1, ndmin=2, dtype=np.float64)
     if not len(got):
         sys.exit("ref64: the scores file is empty")
