@@ -246,7 +246,8 @@ module csrec_interact #(
   logic [BufW-1:0] src_q;          // in the buffer, or in the results
   logic            src_res_q;
 
-  wire   ask = in_ready && !asked_q && (loading || (writing && wr_q == WrIdle));
+  // Nothing follows a failed WRITE: its data were not all taken, src_q is off.
+  wire   ask = in_ready && !asked_q && !fail && (loading || (writing && wr_q == WrIdle));
   wire   write_rsp;
   wire   samples_done = sample_q == batch - 32'd1;
 

@@ -255,9 +255,14 @@ static void cut_short(unsigned int n)
 				continue;
 			failed++;
 			out = r.failed_key == KEY(SLOT_RES);
-			bad_fail += r.done.status != r.fail_status || !partly() ||
-				    r.done.field != (out ? FIELD(out_key) : FIELD(in_key)) ||
-				    r.done.detail != r.failed_key;
+			if (r.done.status != r.fail_status || !partly() ||
+			    r.done.field != (out ? FIELD(out_key) : FIELD(in_key)) ||
+			    r.done.detail != r.failed_key) {
+				printf("# got status %u field 0x%x detail 0x%llx, %s access failed\n",
+				       r.done.status, r.done.field,
+				       (unsigned long long)r.done.detail, out ? "out" : "in");
+				bad_fail++;
+			}
 		} else {
 			r.abort = true;
 			r.abort_at = rnd_below(probe.cycles + 2);
