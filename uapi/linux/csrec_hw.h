@@ -228,11 +228,12 @@ struct csrec_body_region {
 	__u8	kind;		/* CSREC_REGION_* */
 	__u8	rights;		/* CSREC_RIGHT_* */
 	__le16	domain;
-	__le64	base;		/* DRAM, ONCHIP: byte offset, 64 B aligned.
-				 * HOST: bus address of page list or memory. */
+	/* DRAM, ONCHIP: byte offset, 64 B aligned. HOST: bus address of page list or memory. */
+	__le64	base;
 	__le64	size;		/* bytes, not 0 */
-	__u8	levels;		/* HOST: 0 base is the memory itself, 1 page list,
-				 * 2 list of page lists. Else 0. */
+	__u8	levels;		/* HOST: 0 base is the memory itself, 1 page list, 2 list of
+				 * page lists. Else 0.
+				 */
 	__u8	page_shift;	/* HOST, levels 1, 2: log2 page bytes, 12..30; else 0 */
 	__le16	rsvd26;
 	__le32	page_off;	/* HOST, levels 1, 2: first byte in page 0; else 0 */
@@ -258,8 +259,7 @@ struct csrec_cqe {
 	__le16	status;		/* [0] phase, [15:1] CSREC_ST_* */
 	__le16	field;		/* byte offset of the offending field, see below */
 	__le16	sq_head;	/* low 16 bits of the count of commands fetched */
-	__le64	detail;		/* on error, the offending value; on success 0 or as
-				 * the command says */
+	__le64	detail;		/* on error the offending value; on success see the command */
 };
 
 #define CSREC_CQE_PHASE			1

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * csrec driver: what its files share.
+ *
+ * Locks, outermost first:
+ *
+ *   csd->reset_lock	rwsem. Read: an ioctl, or close, is at work. Write: the
+ *			device is being stopped (remove, reset). Whoever wants it for
+ *			writing first sets csd->state, which ends every wait in here.
+ *   csd->queue_lock	mutex. csd->queues[], and QUEUE_CREATE and QUEUE_DELETE.
+ *   queue->submit_lock	mutex. Writing to a submission ring.
+ *   bounce->lock	mutex. The bounce buffer.
+ *   vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
+ *			spinlocks; the first two nest in this order and are taken by
+ *			the interrupt handler, as is admin->lock.
+ *
+ * Memory that the device may still touch is given back only after the device has
+ * confirmed that it does not (QUEUE_DELETE, REGION_INVAL), or has been stopped. An object
+ * for which neither could be had stays on its context's list for csrec_ctx_teardown().
+ */
+#ifndef _CSREC_H
+#define _CSREC_H
+
+#include <linux/atomic.h>
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/io.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/csrec.h>
+
+#define CSREC_NAME		"csrec"
+
+#define CSREC_ADMIN_LOG2	6
+#define CSREC_ADMIN_ENTRIES	BIT(CSREC_ADMIN_LOG2)
+#define CSREC_ADMIN_BATCH	16	/* most commands of one csrec_admin_exec() */
+
+#define CSREC_BOUNCE_ORDER	8	/* bounce buffer, at most 1 MiB with 4 KiB pages */
+
+/* Between two looks at the progress counter, jiffies. */
+#define CSREC_LOOK_INTERVAL	HZ
+
+struct csrec_ctx;
+struct csrec_dev;
+struct gen_pool;
+struct dma_pool;
+
+enum csrec_state {
+	CSREC_LIVE,
+	CSREC_FAILED,		/* does not answer: -EIO until it is reset */
+	CSREC_RESETTING,	/* -ENODEV */
+	CSREC_GONE,		/* removed, or reads all ones: -ENODEV */
+};
+
+/* A pair of rings. All counts run freely modulo 2^32. */
+struct csrec_ring {
+	struct csrec_cmd *sq;
+	struct csrec_cqe *cq;
+	dma_addr_t sq_dma;
+	dma_addr_t cq_dma;
+	void __iomem *doorbell;
+	u32 entries;		/* power of two */
+	u32 tail;		/* commands written */
+	u32 posted;		/* completions seen in the CQ */
+	u32 head;		/* completions consumed */
+};
+
+struct csrec_vector {
+	struct csrec_dev *csd;
+	spinlock_t lock;	/* queues */
+	struct list_head queues;
+};
+
+struct csrec_queue {
+	struct kref ref;
+	struct csrec_ctx *ctx;
+	struct csrec_vector *vector;
+	struct list_head node;	/* vector->queues */
+	u16 qid;
+	bool closing;		/* queue_lock: being destroyed, not to be found */
+	bool failed;		/* reset by the watchdog */
+	bool deleted;		/* queue_lock: the device has confirmed QUEUE_DELETE */
+	struct mutex submit_lock;
+	spinlock_t lock;	/* counts of the ring */
+	struct csrec_ring ring;
+};
+
+struct csrec_admin {
+	spinlock_t lock;	/* all of it */
+	struct csrec_ring ring;
+	wait_queue_head_t waitq;
+	DECLARE_BITMAP(used, CSREC_ADMIN_ENTRIES);	/* by cid */
+	DECLARE_BITMAP(done, CSREC_ADMIN_ENTRIES);
+	struct csrec_cqe cqe[CSREC_ADMIN_ENTRIES];
+};
+
+/* What a key names: first member of regions and fences. */
+struct csrec_obj {
+	struct csrec_ctx *ctx;	/* NULL: the driver's own, domain 0 */
+	struct list_head node;	/* ctx->regions or ctx->fences */
+	u32 key;
+	bool closing;		/* not (yet, or any more) to be found by its key */
+	unsigned int users;	/* transfers that hold it */
+};
+
+/* The driver's side of a table of the device: region slots, or fence slots. */
+struct csrec_slots {
+	spinlock_t lock;	/* everything here, and the lists of objects */
+	wait_queue_head_t idle;
+	unsigned int count;
+	unsigned int next;	/* where to look for a free slot; spreads generations */
+	u16 *gen;
+	struct csrec_obj **obj;
+};
+
+struct csrec_region {
+	struct csrec_obj obj;
+	u8 kind;
+	u8 rights;
+	u8 levels;
+	u64 size;
+	u64 base;		/* as REGION_SET wants it */
+	u32 page_off;
+	void *p2p_va;		/* DRAM from the p2pmem pool */
+	/* HOST */
+	struct mm_struct *mm;	/* whose locked_vm is charged */
+	struct page **pages;
+	unsigned long npages;	/* pinned */
+	unsigned long charged;
+	struct sg_table sgt;
+	unsigned int nlists;
+	__le64 *top;		/* bus addresses of the page lists, read by the device */
+	dma_addr_t top_dma;
+	void **lists;
+};
+
+struct csrec_fence {
+	struct csrec_obj obj;
+};
+
+/* One open file. */
+struct csrec_ctx {
+	struct csrec_dev *csd;
+	struct list_head node;	/* csd->ctxs */
+	u64 reset_gen;		/* csd->reset_gen at open */
+	u16 domain;
+	wait_queue_head_t waitq;	/* completions, queue or device failure */
+	unsigned int nr_queues;		/* queue_lock */
+	struct list_head regions;	/* regions.lock */
+	struct list_head fences;	/* fences.lock */
+};
+
+struct csrec_bounce {
+	struct mutex lock;	/* held for a whole transfer */
+	struct page *page;
+	unsigned int order;
+	dma_addr_t dma;
+	struct csrec_obj obj;	/* HOST region of domain 0 */
+};
+
+/* Past looks at the progress counter, to tell a hung device from a slow one. */
+struct csrec_watch {
+	u64 progress;
+	u64 cycles;
+	unsigned int looks;	/* with the same progress */
+	unsigned int busy;	/* of these, with STATUS.BUSY */
+};
+
+struct csrec_dev {
+	struct device dev;
+	struct cdev cdev;
+	int id;
+	struct pci_dev *pdev;
+	void __iomem *regs;
+
+	/* capabilities, as read and taken apart */
+	u64 cap_queue;
+	u64 cap_table;
+	u64 cap_dram;
+	u64 cap_onchip;
+	u64 cap_engine;
+	u64 cap_limit;
+	u16 hw_major;
+	u16 hw_minor;
+	unsigned int nr_ioq;
+	u32 max_entries;
+
+	struct rw_semaphore reset_lock;
+	enum csrec_state state;
+	u64 reset_gen;
+
+	spinlock_t ctx_lock;	/* ctxs */
+	struct list_head ctxs;
+	struct ida domains;
+
+	unsigned int nr_vectors;
+	struct csrec_vector *vectors;
+
+	struct mutex queue_lock;	/* queues, watch */
+	struct csrec_queue **queues;	/* by qid, [0] unused */
+	struct csrec_watch watch;
+	struct delayed_work watchdog;
+
+	struct csrec_admin admin;
+	struct csrec_slots regions;
+	struct csrec_slots fences;
+
+	bool p2pdma;
+	struct gen_pool *dram_pool;	/* without P2PDMA */
+	struct gen_pool *onchip_pool;
+	u64 dram_size;
+	atomic64_t dram_used;
+	struct dma_pool *list_pool;
+	struct csrec_obj win_dram;	/* all of the memory, for the admin queue */
+	struct csrec_obj win_onchip;
+	struct csrec_bounce bounce;
+
+	atomic64_t doorbells;
+	atomic64_t interrupts;
+	atomic64_t commands;
+	atomic64_t p2p_bytes;
+	atomic64_t bounce_bytes;
+	atomic64_t pinned_bytes;
+};
+
+/* csrec_pci.c */
+int csrec_dead(const struct csrec_dev *csd);
+int csrec_ctx_dead(const struct csrec_ctx *ctx);
+void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state);
+int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin);
+void csrec_hw_stop(struct csrec_dev *csd);
+
+/* csrec_main.c */
+int csrec_main_init(void);
+void csrec_main_exit(void);
+void csrec_cdev_init(struct csrec_dev *csd);
+int csrec_cdev_add(struct csrec_dev *csd);
+void csrec_ctx_teardown(struct csrec_ctx *ctx);
+
+/* csrec_ring.c */
+int csrec_ring_alloc(struct csrec_dev *csd, struct csrec_ring *ring, unsigned int qid,
+		     u32 entries);
+void csrec_ring_free(struct csrec_dev *csd, struct csrec_ring *ring);
+void csrec_ring_reset(struct csrec_ring *ring);
+bool csrec_ring_scan(struct csrec_ring *ring);
+void csrec_ring_write(struct csrec_ring *ring, const struct csrec_cmd *cmd, u32 n);
+void csrec_ring_doorbell(struct csrec_dev *csd, const struct csrec_ring *ring, u32 tail,
+			 u32 head);
+
+/* csrec_admin.c */
+void csrec_admin_init(struct csrec_dev *csd);
+void csrec_admin_irq(struct csrec_dev *csd);
+int csrec_admin_exec(struct csrec_dev *csd, const struct csrec_cmd *cmds, unsigned int n);
+int csrec_admin_key(struct csrec_dev *csd, u8 opcode, u32 key, u64 value);
+
+/* csrec_queue.c */
+bool csrec_queue_scan(struct csrec_queue *q);
+void csrec_queue_watchdog(struct work_struct *work);
+void csrec_queues_close(struct csrec_ctx *ctx);
+void csrec_queues_teardown(struct csrec_ctx *ctx);
+bool csrec_queues_ready(struct csrec_ctx *ctx);
+int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_slots.c */
+int csrec_slots_init(struct csrec_slots *slots, unsigned int count);
+void csrec_slots_free(struct csrec_slots *slots);
+int csrec_slot_add(struct csrec_slots *slots, struct csrec_obj *obj, struct list_head *list);
+void csrec_slot_publish(struct csrec_slots *slots, struct csrec_obj *obj);
+void csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj);
+struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
+void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj);
+struct csrec_obj *csrec_slot_close(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
+struct csrec_obj *csrec_slot_close_first(struct csrec_slots *slots, struct list_head *list);
+void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj);
+
+/* csrec_mem.c */
+int csrec_mem_init(struct csrec_dev *csd);
+void csrec_mem_exit(struct csrec_dev *csd);
+int csrec_mem_start(struct csrec_dev *csd);
+int csrec_bounce_get(struct csrec_dev *csd);
+void csrec_bounce_free(struct csrec_dev *csd);
+u64 csrec_dram_free_bytes(struct csrec_dev *csd);
+u64 csrec_onchip_free_bytes(struct csrec_dev *csd);
+void csrec_regions_close(struct csrec_ctx *ctx);
+void csrec_regions_teardown(struct csrec_ctx *ctx);
+int csrec_ioc_mem_register(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_mem_free(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_fence.c */
+void csrec_fences_close(struct csrec_ctx *ctx);
+void csrec_fences_teardown(struct csrec_ctx *ctx);
+int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_fence_destroy(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_p2p.c */
+int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp);
+
+static inline u64 csrec_read(const struct csrec_dev *csd, u32 reg)
+{
+	return readq(csd->regs + reg);
+}
+
+static inline void csrec_write(struct csrec_dev *csd, u32 reg, u64 val)
+{
+	writeq(val, csd->regs + reg);
+}
+
+#endif /* _CSREC_H */

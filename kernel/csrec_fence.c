@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Fences: 64-bit values kept by the device.
+ */
+#include <linux/slab.h>
+
+#include "csrec.h"
+
+static void csrec_fence_free(struct csrec_dev *csd, struct csrec_fence *f)
+{
+	csrec_slot_del(&csd->fences, &f->obj);
+	kfree(f);
+}
+
+int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_fence_create *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_cmd cmd = { .opcode = CSREC_OP_FENCE_SET };
+	struct csrec_body_fence_set body = {
+		.domain = cpu_to_le16(ctx->domain),
+		.value = cpu_to_le64(arg->value),
+	};
+	struct csrec_fence *f;
+	int ret;
+
+	if (arg->rsvd)
+		return -EINVAL;
+	f = kzalloc_obj(*f, GFP_KERNEL_ACCOUNT);
+	if (!f)
+		return -ENOMEM;
+	f->obj.ctx = ctx;
+	ret = csrec_slot_add(&csd->fences, &f->obj, &ctx->fences);
+	if (ret) {
+		kfree(f);
+		return ret;
+	}
+	body.fence_key = cpu_to_le32(f->obj.key);
+	memcpy(cmd.body, &body, sizeof(body));
+	ret = csrec_admin_exec(csd, &cmd, 1);
+	if (!ret) {
+		arg->key = f->obj.key;
+		csrec_slot_publish(&csd->fences, &f->obj);
+		return 0;
+	}
+	/* without an answer the slot stays taken as long as the context lives */
+	if (ret < 0)
+		return ret;
+	csrec_fence_free(csd, f);
+	return -EIO;
+}
+
+static int csrec_fence_destroy(struct csrec_dev *csd, struct csrec_obj *obj)
+{
+	int ret;
+
+	/* a transfer may still have to raise it */
+	csrec_slot_wait_idle(&csd->fences, obj);
+	ret = csrec_admin_key(csd, CSREC_OP_FENCE_INVAL, obj->key, 0);
+	if (ret > 0) {
+		csrec_set_dead(csd, CSREC_FAILED);
+		return -EIO;
+	}
+	if (ret)
+		return ret;
+	csrec_fence_free(csd, container_of(obj, struct csrec_fence, obj));
+	return 0;
+}
+
+int csrec_ioc_fence_destroy(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_fence_op *arg = argp;
+	struct csrec_obj *obj;
+
+	if (arg->rsvd || arg->value)
+		return -EINVAL;
+	obj = csrec_slot_close(&ctx->csd->fences, ctx, arg->key);
+	if (!obj)
+		return -ENOENT;
+	return csrec_fence_destroy(ctx->csd, obj);
+}
+
+int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_fence_op *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_obj *obj;
+	int ret;
+
+	if (arg->rsvd)
+		return -EINVAL;
+	obj = csrec_slot_get(&csd->fences, ctx, arg->key);
+	if (!obj)
+		return -ENOENT;
+	ret = csrec_admin_key(csd, CSREC_OP_FENCE_SIGNAL, arg->key, arg->value);
+	csrec_slot_put(&csd->fences, obj);
+	return ret > 0 ? -EIO : ret;
+}
+
+void csrec_fences_close(struct csrec_ctx *ctx)
+{
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_obj *obj;
+
+	while ((obj = csrec_slot_close_first(&csd->fences, &ctx->fences)))
+		csrec_fence_destroy(csd, obj);
+}
+
+void csrec_fences_teardown(struct csrec_ctx *ctx)
+{
+	struct csrec_fence *f, *next;
+
+	list_for_each_entry_safe(f, next, &ctx->fences, obj.node)
+		csrec_fence_free(ctx->csd, f);
+}

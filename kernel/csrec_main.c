@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Character device: contexts and the table of ioctls.
+ */
+#include <linux/fs.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "csrec.h"
+
+#define CSREC_MINORS	64
+
+static dev_t csrec_devt;
+static DEFINE_IDA(csrec_ida);
+static const struct class csrec_class = { .name = CSREC_NAME };
+
+/* ---- contexts ---- */
+
+/* Everything goes; the device is stopped and nobody else uses the context. */
+void csrec_ctx_teardown(struct csrec_ctx *ctx)
+{
+	csrec_queues_teardown(ctx);
+	csrec_regions_teardown(ctx);
+	csrec_fences_teardown(ctx);
+}
+
+static bool csrec_ctx_empty(struct csrec_ctx *ctx)
+{
+	return !ctx->nr_queues && list_empty(&ctx->regions) &&
+	       list_empty(&ctx->fences);
+}
+
+static void csrec_ctx_unlist(struct csrec_ctx *ctx)
+{
+	spin_lock(&ctx->csd->ctx_lock);
+	list_del(&ctx->node);
+	spin_unlock(&ctx->csd->ctx_lock);
+}
+
+static int csrec_open(struct inode *inode, struct file *file)
+{
+	struct csrec_dev *csd = container_of(inode->i_cdev, struct csrec_dev, cdev);
+	struct csrec_ctx *ctx;
+	int ret;
+
+	ctx = kzalloc_obj(*ctx, GFP_KERNEL_ACCOUNT);
+	if (!ctx)
+		return -ENOMEM;
+	ctx->csd = csd;
+	init_waitqueue_head(&ctx->waitq);
+	INIT_LIST_HEAD(&ctx->regions);
+	INIT_LIST_HEAD(&ctx->fences);
+
+	down_read(&csd->reset_lock);
+	ret = csrec_dead(csd);
+	if (ret)
+		goto err;
+	/* the hardware's name for this context; 0 is the driver itself */
+	ret = ida_alloc_range(&csd->domains, 1, U16_MAX, GFP_KERNEL);
+	if (ret < 0)
+		goto err;
+	ctx->domain = ret;
+	ctx->reset_gen = csd->reset_gen;
+	spin_lock(&csd->ctx_lock);
+	list_add_tail(&ctx->node, &csd->ctxs);
+	spin_unlock(&csd->ctx_lock);
+	up_read(&csd->reset_lock);
+
+	get_device(&csd->dev);
+	file->private_data = ctx;
+	return nonseekable_open(inode, file);
+
+err:
+	up_read(&csd->reset_lock);
+	kfree(ctx);
+	return ret;
+}
+
+static int csrec_release(struct inode *inode, struct file *file)
+{
+	struct csrec_ctx *ctx = file->private_data;
+	struct csrec_dev *csd = ctx->csd;
+	bool empty;
+
+	down_read(&csd->reset_lock);
+	if (!csrec_ctx_dead(ctx)) {
+		/* queues first: no new command then names a region */
+		csrec_queues_close(ctx);
+		csrec_regions_close(ctx);
+		csrec_fences_close(ctx);
+	}
+	empty = csrec_ctx_empty(ctx);
+	if (empty)
+		csrec_ctx_unlist(ctx);
+	up_read(&csd->reset_lock);
+
+	if (!empty) {
+		/*
+		 * The device did not confirm, so that it is dead, or will be once who is
+		 * about to stop it gets the lock.
+		 */
+		down_write(&csd->reset_lock);
+		if (!csrec_ctx_empty(ctx)) {
+			csrec_hw_stop(csd);
+			csrec_ctx_teardown(ctx);
+		}
+		csrec_ctx_unlist(ctx);
+		up_write(&csd->reset_lock);
+	}
+
+	ida_free(&csd->domains, ctx->domain);
+	kfree(ctx);
+	put_device(&csd->dev);
+	return 0;
+}
+
+static __poll_t csrec_poll(struct file *file, poll_table *wait)
+{
+	struct csrec_ctx *ctx = file->private_data;
+	struct csrec_dev *csd = ctx->csd;
+	__poll_t mask = 0;
+
+	poll_wait(file, &ctx->waitq, wait);
+
+	down_read(&csd->reset_lock);
+	if (csrec_ctx_dead(ctx))
+		mask = EPOLLHUP | EPOLLERR;
+	else if (csrec_queues_ready(ctx))
+		mask = EPOLLIN | EPOLLRDNORM;
+	up_read(&csd->reset_lock);
+	return mask;
+}
+
+/* ---- ioctls that belong to no other file ---- */
+
+static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_info *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+
+	arg->uapi_major = CSREC_UAPI_MAJOR;
+	arg->uapi_minor = CSREC_UAPI_MINOR;
+	arg->hw_major = csd->hw_major;
+	arg->hw_minor = csd->hw_minor;
+	arg->cap_queue = csd->cap_queue;
+	arg->cap_table = csd->cap_table;
+	arg->cap_dram = csd->cap_dram;
+	arg->cap_onchip = csd->cap_onchip;
+	arg->cap_engine = csd->cap_engine;
+	arg->cap_limit = csd->cap_limit;
+	arg->features = csd->p2pdma ? CSREC_FEATURE_P2PDMA : 0;
+	arg->pci_domain = pci_domain_nr(csd->pdev->bus);
+	arg->pci_bus = csd->pdev->bus->number;
+	arg->pci_devfn = csd->pdev->devfn;
+	arg->irq_vectors = csd->nr_vectors;
+	arg->numa_node = dev_to_node(&csd->pdev->dev);
+	arg->dram_free = csrec_dram_free_bytes(csd);
+	arg->onchip_free = csrec_onchip_free_bytes(csd);
+	return 0;
+}
+
+static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_stats *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	unsigned int i;
+
+	arg->doorbells = atomic64_read(&csd->doorbells);
+	arg->interrupts = atomic64_read(&csd->interrupts);
+	arg->commands = atomic64_read(&csd->commands);
+	arg->p2p_bytes = atomic64_read(&csd->p2p_bytes);
+	arg->bounce_bytes = atomic64_read(&csd->bounce_bytes);
+	arg->pinned_bytes = atomic64_read(&csd->pinned_bytes);
+	for (i = 0; i < ARRAY_SIZE(arg->counters); i++)
+		arg->counters[i] = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
+	return 0;
+}
+
+/* ---- dispatch ---- */
+
+/* Every argument begins like this. */
+struct csrec_arg_head {
+	u32 size;
+	u32 flags;
+};
+
+union csrec_arg {
+	struct csrec_arg_head head;
+	struct csrec_info info;
+	struct csrec_queue_create queue_create;
+	struct csrec_queue_destroy queue_destroy;
+	struct csrec_mem_register mem_register;
+	struct csrec_mem_alloc mem_alloc;
+	struct csrec_mem_free mem_free;
+	struct csrec_fence_create fence_create;
+	struct csrec_fence_op fence_op;
+	struct csrec_submit submit;
+	struct csrec_wait wait;
+	struct csrec_p2p_read p2p_read;
+	struct csrec_stats stats;
+};
+
+struct csrec_ioctl {
+	u32 size;		/* of the structure as this driver knows it */
+	u32 min_size;		/* of its first version */
+	u32 flags;		/* known flags */
+	int (*fn)(struct csrec_ctx *ctx, void *arg);
+};
+
+/* @last is the last member of the structure's first version */
+#define CSREC_IOCTL(nr, name, type, last, known_flags)				\
+	[_IOC_NR(CSREC_IOC_##nr)] = {						\
+		.size = sizeof(struct type),					\
+		.min_size = offsetofend(struct type, last),			\
+		.flags = known_flags,						\
+		.fn = csrec_ioc_##name,						\
+	}
+
+static const struct csrec_ioctl csrec_ioctls[] = {
+	CSREC_IOCTL(GET_INFO, get_info, csrec_info, onchip_free, 0),
+	CSREC_IOCTL(QUEUE_CREATE, queue_create, csrec_queue_create, queue_id, 0),
+	CSREC_IOCTL(QUEUE_DESTROY, queue_destroy, csrec_queue_destroy, rsvd, 0),
+	CSREC_IOCTL(MEM_REGISTER, mem_register, csrec_mem_register, key, 0),
+	CSREC_IOCTL(MEM_ALLOC, mem_alloc, csrec_mem_alloc, key, 0),
+	CSREC_IOCTL(MEM_FREE, mem_free, csrec_mem_free, rsvd, 0),
+	CSREC_IOCTL(FENCE_CREATE, fence_create, csrec_fence_create, rsvd, 0),
+	CSREC_IOCTL(FENCE_DESTROY, fence_destroy, csrec_fence_op, rsvd, 0),
+	CSREC_IOCTL(FENCE_SIGNAL, fence_signal, csrec_fence_op, rsvd, 0),
+	CSREC_IOCTL(SUBMIT, submit, csrec_submit, rsvd, 0),
+	CSREC_IOCTL(WAIT, wait, csrec_wait, cqes, 0),
+	CSREC_IOCTL(P2P_READ, p2p_read, csrec_p2p_read, bounce_bytes,
+		    CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE),
+	CSREC_IOCTL(GET_STATS, get_stats, csrec_stats, counters, 0),
+};
+
+static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
+{
+	struct csrec_ctx *ctx = file->private_data;
+	struct csrec_dev *csd = ctx->csd;
+	void __user *uarg = (void __user *)argp;
+	unsigned int nr = _IOC_NR(cmd);
+	const struct csrec_ioctl *op;
+	union csrec_arg arg;
+	u32 size;
+	int ret;
+
+	if (nr >= ARRAY_SIZE(csrec_ioctls) || cmd != _IO(CSREC_IOC_MAGIC, nr))
+		return -ENOTTY;
+	op = &csrec_ioctls[array_index_nospec(nr, ARRAY_SIZE(csrec_ioctls))];
+
+	if (get_user(size, (u32 __user *)uarg))
+		return -EFAULT;
+	if (size < op->min_size)
+		return -EINVAL;
+	memset(&arg, 0, sizeof(arg));
+	ret = copy_struct_from_user(&arg, op->size, uarg, size);
+	if (ret)
+		return ret;
+	/* what was checked is what counts, should the caller have changed it meanwhile */
+	arg.head.size = size;
+	if (arg.head.flags & ~op->flags)
+		return -EINVAL;
+
+	down_read(&csd->reset_lock);
+	ret = csrec_ctx_dead(ctx);
+	if (!ret)
+		ret = op->fn(ctx, &arg);
+	up_read(&csd->reset_lock);
+	if (ret)
+		return ret;
+
+	/* on a failure here the caller has lost what it got; it all goes at close */
+	return copy_to_user(uarg, &arg, min(size, op->size)) ? -EFAULT : 0;
+}
+
+static const struct file_operations csrec_fops = {
+	.owner = THIS_MODULE,
+	.open = csrec_open,
+	.release = csrec_release,
+	.unlocked_ioctl = csrec_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = csrec_poll,
+};
+
+/* ---- the device node ---- */
+
+static void csrec_dev_release(struct device *dev)
+{
+	struct csrec_dev *csd = container_of(dev, struct csrec_dev, dev);
+
+	if (csd->id >= 0)
+		ida_free(&csrec_ida, csd->id);
+	ida_destroy(&csd->domains);
+	mutex_destroy(&csd->queue_lock);
+	mutex_destroy(&csd->bounce.lock);
+	kfree(csd);
+}
+
+/* On failure csd->id is a negative errno. */
+void csrec_cdev_init(struct csrec_dev *csd)
+{
+	struct device *dev = &csd->dev;
+	int ret;
+
+	device_initialize(dev);
+	dev->class = &csrec_class;
+	dev->parent = &csd->pdev->dev;
+	dev->release = csrec_dev_release;
+	csd->id = ida_alloc_max(&csrec_ida, CSREC_MINORS - 1, GFP_KERNEL);
+	if (csd->id < 0)
+		return;
+	dev->devt = MKDEV(MAJOR(csrec_devt), csd->id);
+	ret = dev_set_name(dev, CSREC_NAME "%d", csd->id);
+	if (ret) {
+		ida_free(&csrec_ida, csd->id);
+		csd->id = ret;
+		return;
+	}
+	cdev_init(&csd->cdev, &csrec_fops);
+	csd->cdev.owner = THIS_MODULE;
+}
+
+int csrec_cdev_add(struct csrec_dev *csd)
+{
+	return cdev_device_add(&csd->cdev, &csd->dev);
+}
+
+int csrec_main_init(void)
+{
+	int ret = alloc_chrdev_region(&csrec_devt, 0, CSREC_MINORS, CSREC_NAME);
+
+	if (ret)
+		return ret;
+	ret = class_register(&csrec_class);
+	if (ret)
+		unregister_chrdev_region(csrec_devt, CSREC_MINORS);
+	return ret;
+}
+
+void csrec_main_exit(void)
+{
+	class_unregister(&csrec_class);
+	unregister_chrdev_region(csrec_devt, CSREC_MINORS);
+	ida_destroy(&csrec_ida);
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PCI: probe, remove, reset, interrupts, and the device's life as a whole.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/idr.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "csrec.h"
+
+/*
+ * What a hung device looks like. Time alone never counts, as the device may be simulated:
+ * so many cycles must have gone by without any work moving, and the answer must have been
+ * the same in so many looks; or the device must say that it is busy while not even its
+ * clock moves, in very many looks.
+ */
+#define CSREC_HUNG_CYCLES	BIT(18)
+#define CSREC_HUNG_LOOKS	4
+#define CSREC_STUCK_LOOKS	16
+
+/* 0, or what a caller gets who finds the device not working. */
+int csrec_dead(const struct csrec_dev *csd)
+{
+	switch (READ_ONCE(csd->state)) {
+	case CSREC_LIVE:
+		return 0;
+	case CSREC_FAILED:
+		return -EIO;
+	default:
+		return -ENODEV;
+	}
+}
+
+int csrec_ctx_dead(const struct csrec_ctx *ctx)
+{
+	if (ctx->reset_gen != READ_ONCE(ctx->csd->reset_gen))
+		return -ENODEV;
+	return csrec_dead(ctx->csd);
+}
+
+/*
+ * Ends every wait for the device. A device that is only believed to be hung may still
+ * write to memory: it is taken off the bus at once.
+ */
+void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
+{
+	struct csrec_ctx *ctx;
+
+	spin_lock(&csd->ctx_lock);
+	/* gone is final, and more than failed */
+	if (csd->state < state)
+		WRITE_ONCE(csd->state, state);
+	spin_unlock(&csd->ctx_lock);
+
+	if (state == CSREC_FAILED)
+		pci_clear_master(csd->pdev);
+
+	wake_up_all(&csd->admin.waitq);
+	spin_lock(&csd->ctx_lock);
+	list_for_each_entry(ctx, &csd->ctxs, node)
+		wake_up_all(&ctx->waitq);
+	spin_unlock(&csd->ctx_lock);
+}
+
+/**
+ * csrec_hw_look - does the device make progress?
+ * @csd: device
+ * @watch: what was seen before; zero it to start anew
+ * @admin: an admin command is awaited. The device has nothing to do then only if it has
+ *	lost it; an I/O queue may as well be blocked in WAIT.
+ *
+ * Return: 1 hung, 0 not or not known yet, -ENODEV all ones (and the device is marked so).
+ */
+int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin)
+{
+	u64 status = csrec_read(csd, CSREC_REG_STATUS);
+	u64 progress, cycles;
+
+	if (status == ~0ULL) {
+		dev_err(&csd->pdev->dev, "device does not answer on the bus\n");
+		csrec_set_dead(csd, CSREC_GONE);
+		return -ENODEV;
+	}
+	progress = csrec_read(csd, CSREC_REG_CNT_PROGRESS);
+	cycles = csrec_read(csd, CSREC_REG_CNT_CYCLES);
+
+	if (!watch->looks || watch->progress != progress) {
+		watch->progress = progress;
+		watch->cycles = cycles;
+		watch->looks = 1;
+		watch->busy = !!(status & CSREC_STATUS_BUSY);
+		return 0;
+	}
+	watch->looks++;
+	if (status & CSREC_STATUS_BUSY)
+		watch->busy++;
+
+	if (!admin && watch->busy != watch->looks)
+		return 0;
+	if (watch->looks >= CSREC_HUNG_LOOKS &&
+	    cycles - watch->cycles >= CSREC_HUNG_CYCLES)
+		return 1;
+	return watch->looks >= CSREC_STUCK_LOOKS && cycles == watch->cycles;
+}
+
+/* Waits for READY to be as wanted, as long as the device makes progress. */
+static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
+{
+	struct csrec_watch watch = {};
+	unsigned int ms = 1, waited = 0;
+	u64 status;
+	int ret;
+
+	for (;;) {
+		status = csrec_read(csd, CSREC_REG_STATUS);
+		if (status == ~0ULL)
+			return -ENODEV;
+		if (ready && (status & CSREC_STATUS_FATAL)) {
+			dev_err(&csd->pdev->dev, "device refuses to start: reason %llu\n",
+				(status >> CSREC_STATUS_FATAL_SHIFT) & 0xff);
+			return -EIO;
+		}
+		if (!!(status & CSREC_STATUS_READY) == ready)
+			return 0;
+		msleep(ms);
+		waited += ms;
+		if (waited < jiffies_to_msecs(CSREC_LOOK_INTERVAL)) {
+			ms = min(ms * 2, 100U);
+			continue;
+		}
+		waited = 0;
+		ret = csrec_hw_look(csd, &watch, true);
+		if (ret > 0) {
+			dev_err(&csd->pdev->dev, "no progress while %s\n",
+				ready ? "starting" : "stopping");
+			return -EIO;
+		}
+		if (ret)
+			return ret;
+	}
+}
+
+/*
+ * Stops the device: it forgets queues, regions and fences, and does no DMA afterwards.
+ * Needs the reset_lock for writing, or nobody else to have the device.
+ */
+void csrec_hw_stop(struct csrec_dev *csd)
+{
+	if (csrec_read(csd, CSREC_REG_STATUS) != ~0ULL) {
+		csrec_write(csd, CSREC_REG_CTRL, 0);
+		csrec_hw_wait_ready(csd, false);
+	}
+	pci_clear_master(csd->pdev);
+}
+
+/* Starts a stopped device, with the admin queue and the driver's own regions. */
+static int csrec_hw_start(struct csrec_dev *csd)
+{
+	struct csrec_admin *admin = &csd->admin;
+	int ret;
+
+	csrec_ring_reset(&admin->ring);
+	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
+
+	pci_set_master(csd->pdev);
+	csrec_write(csd, CSREC_REG_ASQ_BASE, admin->ring.sq_dma);
+	csrec_write(csd, CSREC_REG_ACQ_BASE, admin->ring.cq_dma);
+	csrec_write(csd, CSREC_REG_AQ_SIZE, CSREC_ADMIN_LOG2);
+	csrec_write(csd, CSREC_REG_CTRL, CSREC_CTRL_ENABLE);
+	ret = csrec_hw_wait_ready(csd, true);
+	if (ret)
+		goto err_stop;
+
+	WRITE_ONCE(csd->state, CSREC_LIVE);
+	ret = csrec_mem_start(csd);
+	if (ret)
+		goto err_stop;
+	return 0;
+
+err_stop:
+	csrec_set_dead(csd, CSREC_FAILED);
+	csrec_hw_stop(csd);
+	return ret;
+}
+
+/* Reads what the device says about itself and refuses what this driver cannot drive. */
+static int csrec_hw_identify(struct csrec_dev *csd)
+{
+	struct device *dev = &csd->pdev->dev;
+	u64 id = csrec_read(csd, CSREC_REG_ID);
+	unsigned int log2_entries, stride;
+	u64 db, end;
+
+	if (id == ~0ULL)
+		return dev_err_probe(dev, -ENODEV, "device does not answer on the bus\n");
+	if ((u32)id != CSREC_ID_MAGIC)
+		return dev_err_probe(dev, -ENODEV,
+				     "no csrec device: magic 0x%08x, expected 0x%08x\n",
+				     (u32)id, CSREC_ID_MAGIC);
+	csd->hw_major = id >> CSREC_ID_MAJOR_SHIFT;
+	csd->hw_minor = id >> CSREC_ID_MINOR_SHIFT;
+	if (csd->hw_major != CSREC_HW_MAJOR)
+		return dev_err_probe(dev, -ENODEV,
+				     "device has interface version %u.%u, this driver needs %u.x\n",
+				     csd->hw_major, csd->hw_minor, CSREC_HW_MAJOR);
+
+	csd->cap_queue = csrec_read(csd, CSREC_REG_CAP_QUEUE);
+	csd->cap_table = csrec_read(csd, CSREC_REG_CAP_TABLE);
+	csd->cap_dram = csrec_read(csd, CSREC_REG_CAP_DRAM);
+	csd->cap_onchip = csrec_read(csd, CSREC_REG_CAP_ONCHIP);
+	csd->cap_engine = csrec_read(csd, CSREC_REG_CAP_ENGINE);
+	csd->cap_limit = csrec_read(csd, CSREC_REG_CAP_LIMIT);
+
+	csd->nr_ioq = (csd->cap_queue >> CSREC_CAPQ_IOQ_SHIFT) & 0xff;
+	log2_entries = (csd->cap_queue >> CSREC_CAPQ_ENTRIES_SHIFT) & 0xff;
+	stride = (csd->cap_queue >> CSREC_CAPQ_STRIDE_SHIFT) & 0xff;
+	db = csd->cap_queue >> CSREC_CAPQ_DB_SHIFT;
+	end = db + ((u64)(csd->nr_ioq + 1) << min(stride, 32U));
+	if (!csd->nr_ioq || csd->nr_ioq > 64 || log2_entries < CSREC_ADMIN_LOG2 ||
+	    log2_entries > 16 || stride < 3 || end > pci_resource_len(csd->pdev, CSREC_BAR_REG) ||
+	    !IS_ALIGNED(db, 8))
+		return dev_err_probe(dev, -ENODEV, "bad queue capability 0x%016llx\n",
+				     csd->cap_queue);
+	csd->max_entries = 1U << log2_entries;
+	return 0;
+}
+
+static irqreturn_t csrec_irq(int irq, void *data)
+{
+	struct csrec_vector *vector = data;
+	struct csrec_dev *csd = vector->csd;
+	struct csrec_queue *q;
+
+	atomic64_inc(&csd->interrupts);
+	if (vector == csd->vectors)
+		csrec_admin_irq(csd);
+
+	spin_lock(&vector->lock);
+	list_for_each_entry(q, &vector->queues, node) {
+		if (csrec_queue_scan(q))
+			wake_up_all(&q->ctx->waitq);
+	}
+	spin_unlock(&vector->lock);
+
+	/*
+	 * Ours even if nothing was new: a waiter may have seen the completion before, and
+	 * MSI-X vectors are not shared with other devices.
+	 */
+	return IRQ_HANDLED;
+}
+
+static void csrec_irqs_free(struct csrec_dev *csd)
+{
+	while (csd->nr_vectors--)
+		free_irq(pci_irq_vector(csd->pdev, csd->nr_vectors),
+			 &csd->vectors[csd->nr_vectors]);
+	csd->nr_vectors = 0;
+	pci_free_irq_vectors(csd->pdev);
+}
+
+/* One vector for the admin queue and one for each I/O queue, or as many as there are. */
+static int csrec_irqs_request(struct csrec_dev *csd)
+{
+	unsigned int want = (csd->cap_queue >> CSREC_CAPQ_VECTORS_SHIFT) & 0xff;
+	struct pci_dev *pdev = csd->pdev;
+	int i, n, ret;
+
+	want = clamp(want, 1U, csd->nr_ioq + 1);
+	n = pci_alloc_irq_vectors(pdev, 1, want, PCI_IRQ_MSIX);
+	if (n < 0)
+		return dev_err_probe(&pdev->dev, n, "no MSI-X vector\n");
+
+	csd->vectors = devm_kcalloc(&pdev->dev, n, sizeof(*csd->vectors), GFP_KERNEL);
+	if (!csd->vectors) {
+		ret = -ENOMEM;
+		goto err;
+	}
+	for (i = 0; i < n; i++) {
+		struct csrec_vector *vector = &csd->vectors[i];
+
+		vector->csd = csd;
+		spin_lock_init(&vector->lock);
+		INIT_LIST_HEAD(&vector->queues);
+		ret = request_irq(pci_irq_vector(pdev, i), csrec_irq, 0, dev_name(&csd->dev),
+				  vector);
+		if (ret)
+			goto err;
+		csd->nr_vectors++;
+	}
+	return 0;
+
+err:
+	csrec_irqs_free(csd);
+	return ret;
+}
+
+static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct device *dev = &pdev->dev;
+	struct csrec_dev *csd;
+	int ret;
+
+	csd = kzalloc_obj(*csd, GFP_KERNEL);
+	if (!csd)
+		return -ENOMEM;
+	csd->pdev = pdev;
+	csd->state = CSREC_FAILED;
+	init_rwsem(&csd->reset_lock);
+	spin_lock_init(&csd->ctx_lock);
+	INIT_LIST_HEAD(&csd->ctxs);
+	ida_init(&csd->domains);
+	mutex_init(&csd->queue_lock);
+	mutex_init(&csd->bounce.lock);
+	INIT_DELAYED_WORK(&csd->watchdog, csrec_queue_watchdog);
+	csrec_admin_init(csd);
+	/* from here on put_device() frees it */
+	csrec_cdev_init(csd);
+	ret = csd->id;
+	if (ret < 0)
+		goto err_put;
+	pci_set_drvdata(pdev, csd);
+
+	ret = pcim_enable_device(pdev);
+	if (ret) {
+		dev_err_probe(dev, ret, "cannot be enabled\n");
+		goto err_put;
+	}
+	if (pci_resource_len(pdev, CSREC_BAR_REG) < CSREC_BAR_REG_SIZE) {
+		ret = dev_err_probe(dev, -ENODEV, "register BAR %d is missing or too small\n",
+				    CSREC_BAR_REG);
+		goto err_put;
+	}
+	csd->regs = pcim_iomap_region(pdev, CSREC_BAR_REG, CSREC_NAME);
+	if (IS_ERR(csd->regs)) {
+		ret = dev_err_probe(dev, PTR_ERR(csd->regs), "cannot map BAR %d\n",
+				    CSREC_BAR_REG);
+		goto err_put;
+	}
+	ret = csrec_hw_identify(csd);
+	if (ret)
+		goto err_put;
+	ret = dma_set_mask_and_coherent(dev, DMA_BIT_MASK(64));
+	if (ret) {
+		dev_err_probe(dev, ret, "no 64-bit DMA\n");
+		goto err_put;
+	}
+	dma_set_max_seg_size(dev, UINT_MAX);
+
+	csd->queues = devm_kcalloc(dev, csd->nr_ioq + 1, sizeof(*csd->queues), GFP_KERNEL);
+	if (!csd->queues) {
+		ret = -ENOMEM;
+		goto err_put;
+	}
+	ret = csrec_mem_init(csd);
+	if (ret)
+		goto err_put;
+	ret = csrec_ring_alloc(csd, &csd->admin.ring, 0, CSREC_ADMIN_ENTRIES);
+	if (ret)
+		goto err_mem;
+
+	/* a previous driver, or a kernel before kexec, may have left it running */
+	csrec_hw_stop(csd);
+	ret = csrec_irqs_request(csd);
+	if (ret)
+		goto err_ring;
+	ret = csrec_hw_start(csd);
+	if (ret) {
+		dev_err_probe(dev, ret, "cannot be started\n");
+		goto err_irqs;
+	}
+	ret = csrec_cdev_add(csd);
+	if (ret)
+		goto err_stop;
+
+	dev_info(dev, "%s: interface %u.%u, %u queues, %u vectors, %llu MiB DRAM, %s\n",
+		 dev_name(&csd->dev), csd->hw_major, csd->hw_minor, csd->nr_ioq,
+		 csd->nr_vectors, csd->dram_size >> 20,
+		 csd->p2pdma ? "peer-to-peer" : "no peer-to-peer");
+	return 0;
+
+err_stop:
+	csrec_set_dead(csd, CSREC_GONE);
+	csrec_hw_stop(csd);
+	csrec_bounce_free(csd);
+err_irqs:
+	csrec_irqs_free(csd);
+err_ring:
+	csrec_ring_free(csd, &csd->admin.ring);
+err_mem:
+	csrec_mem_exit(csd);
+err_put:
+	put_device(&csd->dev);
+	return ret;
+}
+
+/* Stops the device and takes everything from the contexts, which stay as husks. */
+static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state state)
+{
+	struct csrec_ctx *ctx;
+
+	csrec_set_dead(csd, state);
+	disable_delayed_work_sync(&csd->watchdog);
+
+	down_write(&csd->reset_lock);
+	csd->reset_gen++;
+	csrec_hw_stop(csd);
+	csrec_bounce_free(csd);
+	/*
+	 * Nobody else takes contexts off the list while the reset_lock is held, and new ones
+	 * have nothing.
+	 */
+	list_for_each_entry(ctx, &csd->ctxs, node)
+		csrec_ctx_teardown(ctx);
+	up_write(&csd->reset_lock);
+}
+
+static void csrec_remove(struct pci_dev *pdev)
+{
+	struct csrec_dev *csd = pci_get_drvdata(pdev);
+
+	cdev_device_del(&csd->cdev, &csd->dev);
+	csrec_shutdown_contexts(csd, CSREC_GONE);
+	csrec_irqs_free(csd);
+	csrec_ring_free(csd, &csd->admin.ring);
+	csrec_mem_exit(csd);
+	put_device(&csd->dev);
+}
+
+static void csrec_reset_prepare(struct pci_dev *pdev)
+{
+	csrec_shutdown_contexts(pci_get_drvdata(pdev), CSREC_RESETTING);
+}
+
+static void csrec_reset_done(struct pci_dev *pdev)
+{
+	struct csrec_dev *csd = pci_get_drvdata(pdev);
+	int ret;
+
+	down_write(&csd->reset_lock);
+	ret = csrec_hw_start(csd);
+	if (ret)
+		dev_err(&pdev->dev, "cannot be started after a reset: %d\n", ret);
+	else
+		dev_info(&pdev->dev, "reset; contexts of before are dead\n");
+	enable_delayed_work(&csd->watchdog);
+	up_write(&csd->reset_lock);
+}
+
+static const struct pci_error_handlers csrec_err_handlers = {
+	.reset_prepare = csrec_reset_prepare,
+	.reset_done = csrec_reset_done,
+};
+
+static const struct pci_device_id csrec_ids[] = {
+	{ PCI_DEVICE(CSREC_PCI_VENDOR, CSREC_PCI_DEVICE) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, csrec_ids);
+
+static struct pci_driver csrec_driver = {
+	.name = CSREC_NAME,
+	.id_table = csrec_ids,
+	.probe = csrec_probe,
+	.remove = csrec_remove,
+	.err_handler = &csrec_err_handlers,
+};
+
+static int __init csrec_init(void)
+{
+	int ret;
+
+	/* the layouts that the device and userspace rely on */
+	BUILD_BUG_ON(sizeof(struct csrec_cmd) != 64);
+	BUILD_BUG_ON(sizeof(struct csrec_cqe) != 16);
+	BUILD_BUG_ON(sizeof(struct csrec_body_desc) != 56);
+	BUILD_BUG_ON(sizeof(struct csrec_body_copy) != 56);
+	BUILD_BUG_ON(sizeof(struct csrec_body_fence) != 56);
+	BUILD_BUG_ON(sizeof(struct csrec_body_fence_set) != 56);
+	BUILD_BUG_ON(sizeof(struct csrec_body_queue) != 56);
+	BUILD_BUG_ON(sizeof(struct csrec_body_region) != 56);
+
+	ret = csrec_main_init();
+	if (ret)
+		return ret;
+	ret = pci_register_driver(&csrec_driver);
+	if (ret)
+		csrec_main_exit();
+	return ret;
+}
+module_init(csrec_init);
+
+static void __exit csrec_exit(void)
+{
+	pci_unregister_driver(&csrec_driver);
+	csrec_main_exit();
+}
+module_exit(csrec_exit);
+
+MODULE_DESCRIPTION("csrec computational storage accelerator");
+MODULE_LICENSE("GPL");

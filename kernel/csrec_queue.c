@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * I/O queues: create, destroy, submit, wait, and the watchdog over them.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/hrtimer.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "csrec.h"
+
+static void csrec_queue_free(struct kref *ref)
+{
+	struct csrec_queue *q = container_of(ref, struct csrec_queue, ref);
+
+	csrec_ring_free(q->ctx->csd, &q->ring);
+	kfree(q);
+}
+
+static void csrec_queue_put(struct csrec_queue *q)
+{
+	kref_put(&q->ref, csrec_queue_free);
+}
+
+/* A queue of this context by its handle, which is its hardware number. */
+static struct csrec_queue *csrec_queue_find(struct csrec_ctx *ctx, u32 id)
+{
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_queue *q;
+
+	lockdep_assert_held(&csd->queue_lock);
+	if (!id || id > csd->nr_ioq)
+		return NULL;
+	q = csd->queues[array_index_nospec(id, csd->nr_ioq + 1)];
+	return q && q->ctx == ctx && !q->closing ? q : NULL;
+}
+
+static struct csrec_queue *csrec_queue_get(struct csrec_ctx *ctx, u32 id)
+{
+	struct csrec_queue *q;
+
+	mutex_lock(&ctx->csd->queue_lock);
+	q = csrec_queue_find(ctx, id);
+	if (q)
+		kref_get(&q->ref);
+	mutex_unlock(&ctx->csd->queue_lock);
+	return q;
+}
+
+/* Looks for new completions. True if there are any. Called by the interrupt handler too. */
+bool csrec_queue_scan(struct csrec_queue *q)
+{
+	unsigned long flags;
+	bool any;
+
+	spin_lock_irqsave(&q->lock, flags);
+	any = csrec_ring_scan(&q->ring);
+	spin_unlock_irqrestore(&q->lock, flags);
+	return any;
+}
+
+/* Commands whose completion has not been posted. */
+static u32 csrec_queue_in_flight(struct csrec_queue *q)
+{
+	unsigned long flags;
+	u32 n;
+
+	spin_lock_irqsave(&q->lock, flags);
+	csrec_ring_scan(&q->ring);
+	n = q->ring.tail - q->ring.posted;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return n;
+}
+
+static void csrec_queue_cmd(struct csrec_cmd *cmd, u8 opcode, const struct csrec_body_queue *body)
+{
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->opcode = opcode;
+	memcpy(cmd->body, body, sizeof(*body));
+}
+
+/*
+ * Has the device forget a queue. Afterwards it writes nothing to the rings any more. 0, or
+ * a negative errno if it did not answer.
+ */
+static int csrec_queue_delete_hw(struct csrec_dev *csd, struct csrec_queue *q)
+{
+	struct csrec_body_queue body = { .qid = cpu_to_le16(q->qid) };
+	struct csrec_cmd cmd;
+	int ret;
+
+	lockdep_assert_held(&csd->queue_lock);
+	if (q->deleted)
+		return 0;
+	csrec_queue_cmd(&cmd, CSREC_OP_QUEUE_DELETE, &body);
+	ret = csrec_admin_exec(csd, &cmd, 1);
+	if (ret > 0) {
+		csrec_set_dead(csd, CSREC_FAILED);
+		return -EIO;
+	}
+	if (!ret)
+		q->deleted = true;
+	return ret;
+}
+
+/* Off the books; the rings stay until the last waiter has left. */
+static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
+{
+	spin_lock_irq(&q->vector->lock);
+	list_del(&q->node);
+	spin_unlock_irq(&q->vector->lock);
+	csd->queues[q->qid] = NULL;
+	q->ctx->nr_queues--;
+	csrec_queue_put(q);
+}
+
+/* On failure the queue stays for csrec_queues_teardown(). */
+static int csrec_queue_destroy(struct csrec_dev *csd, struct csrec_queue *q)
+{
+	int ret;
+
+	lockdep_assert_held(&csd->queue_lock);
+	/* no submitter is at work after this, and none will be */
+	mutex_lock(&q->submit_lock);
+	WRITE_ONCE(q->closing, true);
+	mutex_unlock(&q->submit_lock);
+
+	ret = csrec_queue_delete_hw(csd, q);
+	wake_up_all(&q->ctx->waitq);
+	if (!ret)
+		csrec_queue_unlink(csd, q);
+	return ret;
+}
+
+int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_queue_create *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_body_queue body = {};
+	unsigned int vector = 0;
+	struct csrec_queue *q;
+	struct csrec_cmd cmd;
+	int ret;
+
+	if (arg->entries < 2 || arg->entries > csd->max_entries || !is_power_of_2(arg->entries))
+		return -EINVAL;
+
+	q = kzalloc_obj(*q, GFP_KERNEL_ACCOUNT);
+	if (!q)
+		return -ENOMEM;
+	kref_init(&q->ref);
+	q->ctx = ctx;
+	mutex_init(&q->submit_lock);
+	spin_lock_init(&q->lock);
+
+	mutex_lock(&csd->queue_lock);
+	for (q->qid = 1; q->qid <= csd->nr_ioq && csd->queues[q->qid]; q->qid++)
+		;
+	if (q->qid > csd->nr_ioq) {
+		ret = -ENOSPC;
+		goto err_free;
+	}
+	ret = csrec_ring_alloc(csd, &q->ring, q->qid, arg->entries);
+	if (ret)
+		goto err_free;
+
+	/* vector 0 serves the admin queue, and the others only if it is the only one */
+	if (csd->nr_vectors > 1)
+		vector = 1 + (q->qid - 1) % (csd->nr_vectors - 1);
+	q->vector = &csd->vectors[vector];
+	csd->queues[q->qid] = q;
+	ctx->nr_queues++;
+	spin_lock_irq(&q->vector->lock);
+	list_add_tail(&q->node, &q->vector->queues);
+	spin_unlock_irq(&q->vector->lock);
+
+	body.qid = cpu_to_le16(q->qid);
+	body.log2_entries = ilog2(arg->entries);
+	body.vector = cpu_to_le16(vector);
+	body.domain = cpu_to_le16(ctx->domain);
+	body.sq_base = cpu_to_le64(q->ring.sq_dma);
+	body.cq_base = cpu_to_le64(q->ring.cq_dma);
+	csrec_queue_cmd(&cmd, CSREC_OP_QUEUE_CREATE, &body);
+	ret = csrec_admin_exec(csd, &cmd, 1);
+	if (ret < 0)
+		q->closing = true;	/* may exist: left to csrec_queues_teardown() */
+	else if (ret > 0)
+		csrec_queue_unlink(csd, q);
+	else
+		arg->queue_id = q->qid;
+	mutex_unlock(&csd->queue_lock);
+	return ret > 0 ? -EIO : ret;
+
+err_free:
+	mutex_unlock(&csd->queue_lock);
+	kfree(q);
+	return ret;
+}
+
+int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_queue_destroy *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_queue *q;
+	int ret = -ENOENT;
+
+	if (arg->rsvd)
+		return -EINVAL;
+	mutex_lock(&csd->queue_lock);
+	q = csrec_queue_find(ctx, arg->queue_id);
+	if (q)
+		ret = csrec_queue_destroy(csd, q);
+	mutex_unlock(&csd->queue_lock);
+	return ret;
+}
+
+void csrec_queues_close(struct csrec_ctx *ctx)
+{
+	struct csrec_dev *csd = ctx->csd;
+	unsigned int i;
+
+	mutex_lock(&csd->queue_lock);
+	for (i = 1; i <= csd->nr_ioq; i++) {
+		struct csrec_queue *q = csd->queues[i];
+
+		if (q && q->ctx == ctx && !q->closing)
+			csrec_queue_destroy(csd, q);
+	}
+	mutex_unlock(&csd->queue_lock);
+}
+
+/* The device is stopped, and nobody else uses the context. */
+void csrec_queues_teardown(struct csrec_ctx *ctx)
+{
+	struct csrec_dev *csd = ctx->csd;
+	unsigned int i;
+
+	mutex_lock(&csd->queue_lock);
+	for (i = 1; i <= csd->nr_ioq; i++) {
+		struct csrec_queue *q = csd->queues[i];
+
+		if (q && q->ctx == ctx)
+			csrec_queue_unlink(csd, q);
+	}
+	mutex_unlock(&csd->queue_lock);
+}
+
+/* Has any queue of this context a completion? */
+bool csrec_queues_ready(struct csrec_ctx *ctx)
+{
+	struct csrec_dev *csd = ctx->csd;
+	bool ready = false;
+	unsigned int i;
+
+	mutex_lock(&csd->queue_lock);
+	for (i = 1; i <= csd->nr_ioq && !ready; i++) {
+		struct csrec_queue *q = csd->queues[i];
+
+		if (!q || q->ctx != ctx)
+			continue;
+		csrec_queue_scan(q);
+		ready = READ_ONCE(q->ring.posted) != READ_ONCE(q->ring.head);
+	}
+	mutex_unlock(&csd->queue_lock);
+	return ready;
+}
+
+int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_submit *arg = argp;
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_ring *ring;
+	struct csrec_queue *q;
+	struct csrec_cmd *cmds;
+	unsigned long flags;
+	u32 n, head;
+	int ret = 0;
+
+	if (arg->rsvd || !arg->count || arg->count > CSREC_SUBMIT_MAX)
+		return -EINVAL;
+	q = csrec_queue_get(ctx, arg->queue_id);
+	if (!q)
+		return -ENOENT;
+	ring = &q->ring;
+
+	/* copied before the lock, so that no page fault happens under it */
+	n = min(arg->count, ring->entries);
+	cmds = vmemdup_array_user(u64_to_user_ptr(arg->cmds), n, sizeof(*cmds));
+	if (IS_ERR(cmds)) {
+		ret = PTR_ERR(cmds);
+		goto out_put;
+	}
+
+	mutex_lock(&q->submit_lock);
+	if (q->closing) {
+		ret = -ENOENT;
+	} else if (READ_ONCE(q->failed)) {
+		ret = -EIO;
+	} else {
+		spin_lock_irqsave(&q->lock, flags);
+		head = ring->head;
+		spin_unlock_irqrestore(&q->lock, flags);
+		n = min(n, ring->entries - (ring->tail - head));
+		if (!n)
+			ret = -EAGAIN;
+	}
+	if (!ret) {
+		csrec_ring_write(ring, cmds, n);
+		spin_lock_irqsave(&q->lock, flags);
+		ring->tail += n;
+		spin_unlock_irqrestore(&q->lock, flags);
+		csrec_ring_doorbell(csd, ring, ring->tail, head);
+		atomic64_add(n, &csd->commands);
+		arg->submitted = n;
+	}
+	mutex_unlock(&q->submit_lock);
+	if (!ret)
+		schedule_delayed_work(&csd->watchdog, CSREC_LOOK_INTERVAL);
+	kvfree(cmds);
+out_put:
+	csrec_queue_put(q);
+	return ret;
+}
+
+/* Takes up to @max completions if at least @min are there. */
+static u32 csrec_wait_take(struct csrec_queue *q, struct csrec_cqe *cqes, u32 min, u32 max)
+{
+	struct csrec_ring *ring = &q->ring;
+	unsigned long flags;
+	u32 n, i;
+
+	spin_lock_irqsave(&q->lock, flags);
+	csrec_ring_scan(ring);
+	n = ring->posted - ring->head;
+	n = n < min ? 0 : min(n, max);
+	for (i = 0; i < n; i++)
+		cqes[i] = ring->cq[ring->head++ & (ring->entries - 1)];
+	spin_unlock_irqrestore(&q->lock, flags);
+	return n;
+}
+
+static u32 csrec_queue_outstanding(struct csrec_queue *q)
+{
+	unsigned long flags;
+	u32 n;
+
+	spin_lock_irqsave(&q->lock, flags);
+	n = q->ring.tail - q->ring.head;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return n;
+}
+
+/*
+ * True if a waiter need not wait any more: it has got what it wants, in @arg->count; or it
+ * will not get that much, as the queue has died or others have taken it.
+ */
+static bool csrec_wait_over(struct csrec_queue *q, struct csrec_wait *arg,
+			    struct csrec_cqe *cqes, u32 max)
+{
+	arg->count = csrec_wait_take(q, cqes, arg->min, max);
+	return arg->count || !arg->min || csrec_queue_outstanding(q) < arg->min ||
+	       csrec_ctx_dead(q->ctx) || READ_ONCE(q->closing) || READ_ONCE(q->failed);
+}
+
+int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_wait *arg = argp;
+	void __user *ucqes = u64_to_user_ptr(arg->cqes);
+	ktime_t timeout = KTIME_MAX;
+	struct csrec_cqe *cqes;
+	struct csrec_queue *q;
+	int ret = 0;
+	u32 max;
+
+	if (!arg->max || arg->max > CSREC_SUBMIT_MAX || arg->min > arg->max ||
+	    arg->timeout_ns < -1)
+		return -EINVAL;
+	if (arg->timeout_ns >= 0)
+		timeout = ns_to_ktime(arg->timeout_ns);
+	q = csrec_queue_get(ctx, arg->queue_id);
+	if (!q)
+		return -ENOENT;
+
+	max = min(arg->max, q->ring.entries);
+	if (arg->min > csrec_queue_outstanding(q) && !READ_ONCE(q->failed)) {
+		ret = -EINVAL;
+		goto out_put;
+	}
+	/* found out before anything is taken */
+	if (fault_in_writeable(ucqes, max * sizeof(*cqes))) {
+		ret = -EFAULT;
+		goto out_put;
+	}
+	cqes = kvmalloc_array(max, sizeof(*cqes), GFP_KERNEL);
+	if (!cqes) {
+		ret = -ENOMEM;
+		goto out_put;
+	}
+
+	if (!csrec_wait_over(q, arg, cqes, max)) {
+		if (!arg->timeout_ns)
+			ret = -EAGAIN;
+		else
+			ret = wait_event_interruptible_hrtimeout(ctx->waitq,
+								 csrec_wait_over(q, arg, cqes, max),
+								 timeout);
+	}
+	/* the timeout is relative: a restarted call would begin it anew */
+	if (ret == -ERESTARTSYS)
+		ret = -EINTR;
+	if (ret == -ETIME)
+		ret = -ETIMEDOUT;
+
+	/* less than wanted is still better than an error */
+	if (!arg->count)
+		arg->count = csrec_wait_take(q, cqes, 0, max);
+	if (arg->count) {
+		ret = copy_to_user(ucqes, cqes, arg->count * sizeof(*cqes)) ? -EFAULT : 0;
+	} else if (!ret) {
+		ret = csrec_ctx_dead(ctx);
+		if (!ret && READ_ONCE(q->closing))
+			ret = -ENOENT;
+		if (!ret && READ_ONCE(q->failed))
+			ret = -EIO;
+		if (!ret && arg->min)
+			ret = -EAGAIN;
+	}
+	kvfree(cqes);
+out_put:
+	csrec_queue_put(q);
+	return ret;
+}
+
+/*
+ * Looks, while commands are in flight, whether the device makes progress. Finds
+ * completions whose interrupt was lost as well.
+ */
+void csrec_queue_watchdog(struct work_struct *work)
+{
+	struct csrec_dev *csd = container_of(to_delayed_work(work), struct csrec_dev, watchdog);
+	struct csrec_queue *q;
+	bool busy = false;
+	unsigned int i;
+	int hung;
+
+	mutex_lock(&csd->queue_lock);
+	for (i = 1; i <= csd->nr_ioq; i++) {
+		q = csd->queues[i];
+		if (!q || q->failed)
+			continue;
+		if (csrec_queue_scan(q))
+			wake_up_all(&q->ctx->waitq);
+		if (csrec_queue_in_flight(q))
+			busy = true;
+	}
+	if (!busy || csrec_dead(csd)) {
+		csd->watch.looks = 0;
+		goto out;
+	}
+
+	hung = csrec_hw_look(csd, &csd->watch, false);
+	if (hung < 0)
+		goto out;
+	for (i = 1; hung && i <= csd->nr_ioq; i++) {
+		q = csd->queues[i];
+		if (!q || q->failed || !csrec_queue_in_flight(q))
+			continue;
+		dev_err(&csd->pdev->dev, "no progress: queue %u reset\n", q->qid);
+		mutex_lock(&q->submit_lock);
+		WRITE_ONCE(q->failed, true);
+		mutex_unlock(&q->submit_lock);
+		csrec_queue_delete_hw(csd, q);
+		wake_up_all(&q->ctx->waitq);
+	}
+	if (hung)
+		csd->watch.looks = 0;
+	schedule_delayed_work(&csd->watchdog, CSREC_LOOK_INTERVAL);
+out:
+	mutex_unlock(&csd->queue_lock);
+}
