@@ -144,7 +144,7 @@ static int64_t now_ns(void)
 EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
 		      int64_t timeout_ns)
 {
-	int64_t end = timeout_ns > 0 ? now_ns() + timeout_ns : 0;
+	int64_t end = 0;
 	struct csrec_wait arg = {
 		.size = sizeof(arg),
 		.queue_id = q->id,
@@ -154,8 +154,11 @@ EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t mi
 	};
 	int ret;
 
-	if (end < 0 || timeout_ns < -1)	/* past the clock's range */
-		timeout_ns = -1;
+	if (timeout_ns < 0 ||
+	    (timeout_ns && __builtin_add_overflow(now_ns(), timeout_ns, &end))) {
+		timeout_ns = -1;	/* for ever, or past the clock's range */
+		end = 0;
+	}
 	do {
 		arg.timeout_ns = timeout_ns;
 		ret = ioctl(q->dev->fd, CSREC_IOC_WAIT, &arg) ? -errno : 0;

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A csrec driver and device that exist only as an ioctl() function. It takes every call
+ * with the csrec magic, on whatever descriptor, so that any file can stand for
+ * /dev/csrecN. Built into the unit test, and as a library for LD_PRELOAD under the CLI;
+ * there its settings come from FAKE_UAPI_MAJOR and so on.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake {
+	/* settings */
+	uint16_t uapi_major, hw_major;	/* FAKE_UAPI_MAJOR, FAKE_HW_MAJOR */
+	bool p2p;			/* FAKE_P2P: peer-to-peer is possible */
+	bool corrupt;			/* FAKE_CORRUPT: COPY changes its last byte */
+	bool drive;			/* FAKE_DRIVE: files answer as block devices */
+	bool reverse;			/* completions of one WAIT come newest first */
+	uint32_t submit_limit;		/* SUBMIT takes no more at a time; 0: no limit */
+	uint16_t lose;			/* this many commands complete with cid 0xffff */
+
+	/* what was seen */
+	uint32_t calls[16];		/* by ioctl number */
+	uint32_t last_min, last_max;	/* of WAIT */
+	int64_t last_timeout;
+	uint32_t last_fence;		/* of P2P_READ */
+	uint32_t regions;		/* alive */
+};
+
+extern struct fake fake;
+
+/* The next count calls of ioctl number nr fail with err and do nothing else. */
+void fake_fail(unsigned int nr, int err, unsigned int count);
+/* So do those after the next skip. */
+void fake_fail_after(unsigned int nr, unsigned int skip, int err, unsigned int count);
+
+/* Length and memory of a region, NULL if there is none. */
+void *fake_region(uint32_t key, uint64_t *len);
+
+#endif

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Installs libcsrec into an empty directory and uses it from there: install.sh DIR. TAP.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/userspace/tap.sh
+. "$here/tap.sh"
+top=$(cd "$here/../.." && pwd)
+dir=$1
+rm -rf "$dir"
+mkdir -p "$dir"
+prefix=/opt/csrec
+lib=$dir$prefix/lib
+header=$dir$prefix/include/csrec/csrec.h
+
+tap "make install" make -s -C "$top/userspace/lib" install O="$dir/obj" DESTDIR="$dir" PREFIX=$prefix
+
+soname() { readelf -d "$lib/libcsrec.so" | grep -q 'SONAME.*\[libcsrec\.so\.1\]'; }
+tap "soname is libcsrec.so.1" soname
+
+# What the header declares is what the library exports: inline functions aside.
+declared() {
+	cc -E -P -I"$dir$prefix/include/csrec" "$header" | tr '\n' ' ' | tr ';}' '\n\n' |
+		grep -vE 'static inline|typedef|return' | grep -oE '\bcsrec_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
+}
+exported() { nm -D --defined-only "$lib/libcsrec.so" | sed -n 's/.* T \(.*\)@@CSREC_1\.0$/\1/p' | sort; }
+stray() { nm -D --defined-only "$lib/libcsrec.so" | grep -v '@@CSREC_1\.0$' | grep -v ' A CSREC_1\.0'; }
+same() {
+	[ "$(declared | wc -l)" -gt 20 ] && diff <(declared) <(exported)
+}
+tap "exports are the header's functions, all versioned" same
+none() { ! stray; }
+tap "nothing else is exported" none
+quiet() { ! nm -D --undefined-only "$lib/libcsrec.so" | grep -wE '(v?printf|__v?printf_chk|puts|putchar|perror|exit|_exit|abort)'; }
+tap "the library cannot print to standard output or exit" quiet
+
+cat >"$dir/user.c" <<'END'
+#include <csrec.h>
+#include <stdio.h>
+
+int main(void)
+{
+	struct csrec_cmd cmd = csrec_cmd_copy(1, 2, 3, 4, 5);
+	struct csrec_dev *dev;
+
+	printf("%s %d %s\n", csrec_lib_version(), csrec_open(&dev, "csrec99"),
+	       csrec_opcode_name(cmd.opcode));
+	return 0;
+}
+END
+cp "$dir/user.c" "$dir/user.cc"
+flags() { PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir pkg-config "$@" csrec; }
+# shellcheck disable=SC2046 # words
+build_c() { cc -std=c17 -Wall -Wextra -Wpedantic -Werror -o "$dir/user-c" "$dir/user.c" $(flags --cflags --libs); }
+# shellcheck disable=SC2046
+build_cc() { c++ -std=c++17 -Wall -Wextra -Werror -o "$dir/user-cc" "$dir/user.cc" $(flags --cflags --libs); }
+# shellcheck disable=SC2046
+build_static() {
+	cc -o "$dir/user-static" "$dir/user.c" $(flags --cflags) -Wl,-Bstatic $(flags --libs) -Wl,-Bdynamic \
+		$(pkg-config --libs libpci) -lnuma -pthread
+}
+run() { shows '^1\.0 -19 COPY$' env LD_LIBRARY_PATH="$lib" "$dir/$1"; }
+tap "a C program builds with pkg-config" build_c
+tap "and runs" run user-c
+tap "a C++ program builds with pkg-config" build_cc
+tap "and runs" run user-cc
+tap "a program with the static library builds" build_static
+tap "and runs" run user-static
+tap_done
