@@ -64,11 +64,12 @@ tap "info" json '.versions.library == "1.0" and (.versions.driver | startswith("
 tap "info: what the kernel can" json ".p2pdma == $([ $p2p = p2p ] && echo true || echo false)" csrec info --json
 tap "info in text" shows '^fp|fp32 units: (rtl|dpi|golden)$' csrec info
 
-# Copies: every pair of memories, lengths and splits without a common alignment
+# Copies: every pair of memories, lengths and splits without a common alignment. A
+# completion may be seen before its interrupt is taken, so that one copy can show none.
 for from in host dram onchip; do
 	for to in host dram onchip; do
 		tap "copy $from to $to" json ".verified and .from == \"$from\" and .to == \"$to\" and .bytes == 20003
-			and .commands == 5 and .doorbells >= 1 and .doorbells <= 5 and .interrupts >= 1 and .interrupts <= 5
+			and .commands == 5 and .doorbells >= 1 and .doorbells <= 5 and .interrupts <= 5
 			and .cycles > 0" csrec copy --json --size 20003 --count 5 --from $from --to $to
 	done
 done
@@ -83,6 +84,7 @@ tap "copy of more than on-chip memory holds" exits 1 "bytes are free" csrec copy
 tap "copy over the memlock limit" exits 1 "RLIMIT_MEMLOCK is 65536 bytes" \
 	setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
 	bash -c "ulimit -l 64; exec '$top/build/tools/csrec' copy --size 1M"
+tap "the driver took interrupts" json '.driver_counters.interrupts > 0 and .device_counters.irqs > 0' csrec info --json
 tap "everything was given back" json '.memory | .onchip_free == .onchip' csrec info --json
 tap "nothing stays pinned" json '.driver_counters.pinned_bytes == 0' csrec info --json
 tap "the device saw no bad doorbell or write" json '.device_counters | .bad_doorbells == 0 and .bad_writes == 0' \

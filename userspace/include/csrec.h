@@ -166,7 +166,8 @@ int csrec_submit(struct csrec_queue *queue, const struct csrec_cmd *cmds, uint32
  * Takes completions until min are there, then without waiting up to max; returns how
  * many. timeout_ns -1: no limit, 0: poll. -EAGAIN none (timeout 0); -ETIMEDOUT none in
  * time; fewer than min if the time was over with some. -EIO: the device hung and the
- * driver reset the queue. The status is in the completions: CSREC_CQE_STATUS().
+ * driver reset the queue, which can only be destroyed now. The status is in the
+ * completions: CSREC_CQE_STATUS().
  */
 int csrec_wait(struct csrec_queue *queue, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
 	       int64_t timeout_ns);

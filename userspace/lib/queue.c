@@ -14,7 +14,7 @@ static int fail_queue(const struct csrec_queue *q, int err, const char *what)
 {
 	switch (err) {
 	case EIO:
-		return csrec_fail(err, "%s on queue %u of %s: the device made no progress, its queue was reset",
+		return csrec_fail(err, "%s on queue %u of %s: the device made no progress and the queue was reset; destroy it",
 				  what, q->id, q->dev->name);
 	case ENODEV:
 		return csrec_fail(err, "%s on queue %u: %s is gone or was reset; open it again",
@@ -184,6 +184,10 @@ EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t mi
 	case EINVAL:
 		return csrec_fail(EINVAL, "WAIT on queue %u for %u to %u completions with %u outstanding",
 				  q->id, min, max, q->outstanding);
+	case EIO:
+	case ENODEV:
+		q->outstanding = 0;	/* nothing more will come */
+		break;
 	}
 	return fail_queue(q, -ret, "WAIT");
 }
