@@ -52,6 +52,7 @@ struct port {
 	std::deque<std::shared_ptr<txn>> reads, writes;	/* in order */
 	std::shared_ptr<txn> incoming;	/* write whose beats are still coming */
 	bool incoming_aw = false;
+	bool r_over = false, b_over = false;	/* R or B beat taken in the last edge */
 };
 
 } // namespace
@@ -176,18 +177,11 @@ void start(csrec_model *m, port *p, const std::shared_ptr<txn> &t)
 	t->done = t->ops_left == 0;
 }
 
-/* What happened on @p's channels in the clock edge that comes now. */
+/* What is handed over on @p's channels in the clock edge that comes; changes no input. */
 void port_sample(csrec_model *m, port *p)
 {
-	if (*p->rvalid && *p->rready) {
-		if (*p->rlast)
-			p->reads.pop_front();
-		*p->rvalid = 0;
-	}
-	if (*p->bvalid && *p->bready) {
-		p->writes.pop_front();
-		*p->bvalid = 0;
-	}
+	p->r_over = *p->rvalid && *p->rready;
+	p->b_over = *p->bvalid && *p->bready;
 	if (*p->arvalid && *p->arready) {
 		auto t = std::make_shared<txn>();
 
@@ -227,6 +221,15 @@ void port_drive(csrec_model *m, port *p)
 {
 	bool calls = p != &m->hport || !m->in_bar;
 
+	if (p->r_over) {
+		if (*p->rlast)
+			p->reads.pop_front();
+		*p->rvalid = 0;
+	}
+	if (p->b_over) {
+		p->writes.pop_front();
+		*p->bvalid = 0;
+	}
 	if (!p->reads.empty()) {
 		auto &t = p->reads.front();
 
@@ -261,7 +264,7 @@ void port_reset(port *p)
 	p->reads.clear();
 	p->writes.clear();
 	p->incoming.reset();
-	p->incoming_aw = false;
+	p->incoming_aw = p->r_over = p->b_over = false;
 	*p->rvalid = *p->bvalid = *p->arready = *p->awready = *p->wready = 0;
 }
 
@@ -413,7 +416,7 @@ uint64_t csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len)
 	bool taken = false;
 
 	m->in_bar = true;
-	top->s_axil_araddr_i = off & 0x7ffff;
+	top->s_axil_araddr_i = off & 0x7fff8;
 	for (unsigned int i = 0;; i++) {
 		bool got = false;
 
@@ -435,9 +438,11 @@ uint64_t csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len)
 	top->s_axil_arvalid_i = 0;
 	top->s_axil_rready_i = 0;
 	m->in_bar = false;
-	if (len >= 8)
+	if ((len != 4 && len != 8) || off % len)
+		return 0;
+	if (len == 8)
 		return val;
-	return val >> 8 * (off & 7) & ((1ull << 8 * len) - 1);
+	return val >> 8 * (off & 7) & 0xffffffff;
 }
 
 void csrec_model_write(struct csrec_model *m, uint32_t off, unsigned int len, uint64_t val)
@@ -448,7 +453,7 @@ void csrec_model_write(struct csrec_model *m, uint32_t off, unsigned int len, ui
 	m->in_bar = true;
 	top->s_axil_awaddr_i = off & 0x7fff8;
 	top->s_axil_wdata_i = val << 8 * (off & 7);
-	top->s_axil_wstrb_i = len >= 8 && !(off & 7) ? 0xff : ((1u << len) - 1) << (off & 7);
+	top->s_axil_wstrb_i = ((1u << len) - 1) << (off & 7);
 	for (unsigned int i = 0;; i++) {
 		bool got;
 

@@ -24,7 +24,7 @@ module csrec_regs #(
   parameter int unsigned NumMacs = 8,
   parameter logic [4:0]  Engines = 5'h1f,  // CSREC_CAPE_* bits
   parameter logic [3:0]  FpUnit = 4'd0,    // CSREC_FP_*
-  parameter int unsigned DbBase = 32'h4000,
+  parameter int unsigned DbBase = 32'h10000,
   parameter int unsigned DbStrideLog2 = 12
 ) (
   input  wire logic        clk_i,

@@ -189,7 +189,7 @@ module csrec_sched #(
   always_comb begin
     db_ok_o = 1'b0;
     if (db_valid_i && 32'(db_queue_i) < NumQ) begin
-      db_ok_o = exists_q[db_q] &&
+      db_ok_o = exists_q[db_q] && !(del_q && db_q == del_qid_q) && !disable_q &&
                 db_tail - tail_q[db_q] <= fetched_q[db_q] + (32'd1 << log2_q[db_q]) - tail_q[db_q] &&
                 db_head - head_q[db_q] <= posted_q[db_q] - head_q[db_q];
     end
