@@ -247,20 +247,15 @@ static int desc_reserved(const void *desc, const struct span *s, struct result *
 	return CSREC_ST_OK;
 }
 
-static int bad(struct result *res, int status, uint16_t field, uint64_t value)
-{
-	return fail(res, status, field, value);
-}
-
-/* Value checks of one field: each reads as the rule it enforces. */
-#define RANGE(type, d, f, lo, hi) \
-	((d)->f < (lo) || (d)->f > (hi) ? \
-	 bad(res, CSREC_ST_BAD_VALUE, DESC_FIELD(type, f), (d)->f) : 0)
-#define ALIGN4(type, d, f) \
-	((d)->f % 4 ? bad(res, CSREC_ST_BAD_ALIGN, DESC_FIELD(type, f), (d)->f) : 0)
+/* Value checks of one field, true if it is bad. */
+#define BAD_IF(cond, type, d, f, status) \
+	((cond) && fail(res, status, DESC_FIELD(type, f), (d)->f))
+#define NONZERO(type, d, f)	BAD_IF(!(d)->f, type, d, f, CSREC_ST_BAD_VALUE)
+#define AT_MOST(type, d, f, hi)	BAD_IF((d)->f > (hi), type, d, f, CSREC_ST_BAD_VALUE)
+#define UP_TO(type, d, f, hi)	(NONZERO(type, d, f) || AT_MOST(type, d, f, hi))
+#define ALIGN4(type, d, f)	BAD_IF((d)->f % 4, type, d, f, CSREC_ST_BAD_ALIGN)
 #define STRIDE(type, d, f, least) \
-	(ALIGN4(type, d, f) || ((d)->f < (least) ? \
-	 bad(res, CSREC_ST_BAD_VALUE, DESC_FIELD(type, f), (d)->f) : 0))
+	(ALIGN4(type, d, f) || BAD_IF((d)->f < (least), type, d, f, CSREC_ST_BAD_VALUE))
 #define DESC_OPERAND(type, d, name, right) \
 	OPERAND((d)->name##_key, (d)->name##_off, right, DESC_FIELD(type, name##_key), \
 		DESC_FIELD(type, name##_off))
@@ -371,10 +366,10 @@ static int do_emb(struct queue *q, const void *body, struct result *res)
 	if (desc_reserved(d, weighted ? reserved : reserved_unweighted, res))
 		return res->status;
 
-	if (RANGE(emb, d, dim, 1, MAX_DIM) ||
-	    RANGE(emb, d, dtype, CSREC_DTYPE_FP32 + 0u, CSREC_DTYPE_FP32) ||
-	    RANGE(emb, d, nbags, 1, UINT32_MAX) ||
-	    RANGE(emb, d, nrows, 1, 1ull << 32) ||
+	if (UP_TO(emb, d, dim, MAX_DIM) ||
+	    AT_MOST(emb, d, dtype, CSREC_DTYPE_FP32) ||
+	    NONZERO(emb, d, nbags) ||
+	    UP_TO(emb, d, nrows, 1ull << 32) ||
 	    STRIDE(emb, d, row_stride, 4u * d->dim) ||
 	    STRIDE(emb, d, out_stride, 4u * d->dim) ||
 	    ALIGN4(emb, d, table_off) || ALIGN4(emb, d, ids_off) ||
@@ -460,21 +455,21 @@ static int do_tt(struct queue *q, const void *body, struct result *res)
 	if (desc_reserved(d, weighted ? reserved : reserved_unweighted, res))
 		return res->status;
 
-	if (RANGE(tt, d, nbags, 1, UINT32_MAX))
+	if (NONZERO(tt, d, nbags))
 		return res->status;
 	for (k = 0; k < 3; k++)
-		if (RANGE(tt, d, p[k], 1, UINT32_MAX))
+		if (NONZERO(tt, d, p[k]))
 			return res->status;
 	rows = (uint64_t)d->p[0] * d->p[1];
 	if (rows >> 32 || (rows *= d->p[2]) >> 32)
 		return fail(res, CSREC_ST_BAD_VALUE, DESC_FIELD(tt, p[0]), 0);
 	for (k = 0; k < 3; k++)
-		if (RANGE(tt, d, q[k], 1, UINT16_MAX))
+		if (NONZERO(tt, d, q[k]))
 			return res->status;
 	dim = (uint64_t)d->q[0] * d->q[1] * d->q[2];
 	if (dim > MAX_DIM)
 		return fail(res, CSREC_ST_BAD_VALUE, DESC_FIELD(tt, q[0]), 0);
-	if (RANGE(tt, d, r[0], 1, MAX_RANK) || RANGE(tt, d, r[1], 1, MAX_RANK))
+	if (UP_TO(tt, d, r[0], MAX_RANK) || UP_TO(tt, d, r[1], MAX_RANK))
 		return res->status;
 	ctx = (struct tt_ctx){
 		.slice = { d->q[0] * d->r[0], d->r[0] * d->q[1] * d->r[1], d->r[1] * d->q[2] },
@@ -482,7 +477,7 @@ static int do_tt(struct queue *q, const void *body, struct result *res)
 	for (k = 0; k < 3; k++)
 		if (ctx.slice[k] > CSREC_TT_MAX_SLICE)
 			return fail(res, CSREC_ST_BAD_VALUE, DESC_FIELD(tt, q[0]), 0);
-	if (STRIDE(tt, d, out_stride, 4 * dim) || RANGE(tt, d, nrows, 1, rows) ||
+	if (STRIDE(tt, d, out_stride, 4 * dim) || UP_TO(tt, d, nrows, rows) ||
 	    ALIGN4(tt, d, core_off[0]) || ALIGN4(tt, d, core_off[1]) ||
 	    ALIGN4(tt, d, core_off[2]) || ALIGN4(tt, d, ids_off) ||
 	    ALIGN4(tt, d, offsets_off) || ALIGN4(tt, d, weights_off) ||
@@ -549,9 +544,9 @@ static int do_interact(struct queue *q, const void *body, struct result *res)
 		return res->status;
 	self = d->flags & CSREC_INTERACT_F_SELF;
 
-	if (RANGE(interact, d, op, CSREC_INTERACT_DOT + 0u, CSREC_INTERACT_CAT) ||
-	    RANGE(interact, d, nvec, 1, MAX_VECS) || RANGE(interact, d, dim, 1, MAX_DIM) ||
-	    RANGE(interact, d, batch, 1, UINT32_MAX))
+	if (AT_MOST(interact, d, op, CSREC_INTERACT_CAT) ||
+	    UP_TO(interact, d, nvec, MAX_VECS) || UP_TO(interact, d, dim, MAX_DIM) ||
+	    NONZERO(interact, d, batch))
 		return res->status;
 	len = csrec_golden_interact_len(d->op, self, d->nvec, d->dim);
 	if (ALIGN4(interact, d, in_off) || ALIGN4(interact, d, out_off) ||
@@ -607,10 +602,10 @@ static int do_mlp(struct queue *q, const void *body, struct result *res)
 	if (desc_reserved(d, biased ? reserved : reserved_unbiased, res))
 		return res->status;
 
-	if (RANGE(mlp, d, batch, 1, UINT32_MAX) || RANGE(mlp, d, in_dim, 1, MAX_WIDTH) ||
-	    RANGE(mlp, d, out_dim, 1, MAX_WIDTH) ||
-	    RANGE(mlp, d, act, CSREC_ACT_NONE + 0u, CSREC_ACT_SIGMOID) ||
-	    RANGE(mlp, d, dtype, CSREC_DTYPE_FP32 + 0u, CSREC_DTYPE_FP32) ||
+	if (NONZERO(mlp, d, batch) || UP_TO(mlp, d, in_dim, MAX_WIDTH) ||
+	    UP_TO(mlp, d, out_dim, MAX_WIDTH) ||
+	    AT_MOST(mlp, d, act, CSREC_ACT_SIGMOID) ||
+	    AT_MOST(mlp, d, dtype, CSREC_DTYPE_FP32) ||
 	    ALIGN4(mlp, d, x_off) || ALIGN4(mlp, d, w_off) || ALIGN4(mlp, d, bias_off) ||
 	    ALIGN4(mlp, d, y_off) || STRIDE(mlp, d, x_stride, 4u * d->in_dim) ||
 	    STRIDE(mlp, d, w_stride, 4u * d->in_dim) ||
