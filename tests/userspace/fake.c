@@ -22,7 +22,12 @@
 #define DRAM		(16ull << 20)
 #define ONCHIP		(1ull << 20)
 
-struct fake fake = { .uapi_major = CSREC_UAPI_MAJOR, .hw_major = CSREC_HW_MAJOR, .p2p = true };
+struct fake fake = {
+	.uapi_major = CSREC_UAPI_MAJOR,
+	.hw_major = CSREC_HW_MAJOR,
+	.numa_node = -1,
+	.p2p = true,
+};
 
 static struct region {
 	uint8_t kind;
@@ -140,7 +145,7 @@ static int get_info(struct csrec_info *p)
 	p->pci_bus = 4;
 	p->pci_devfn = 0;
 	p->irq_vectors = 4;
-	p->numa_node = -1;
+	p->numa_node = fake.numa_node;
 	p->dram_free = space(CSREC_REGION_DRAM);
 	p->onchip_free = space(CSREC_REGION_ONCHIP);
 	return 0;

@@ -17,6 +17,7 @@ struct fake {
 	bool p2p;			/* FAKE_P2P: peer-to-peer is possible */
 	bool corrupt;			/* FAKE_CORRUPT: COPY changes its last byte */
 	bool drive;			/* FAKE_DRIVE: files answer as block devices */
+	int numa_node;
 	bool reverse;			/* completions of one WAIT come newest first */
 	uint32_t submit_limit;		/* SUBMIT takes no more at a time; 0: no limit */
 	uint16_t lose;			/* this many commands complete with cid 0xffff */

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <ftw.h>
+#include <numa.h>
+#include <numaif.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -269,6 +271,39 @@ static void test_host_alloc(void)
 	csrec_mem_free(dev, key2);	/* the fake does not see close() */
 	csrec_close(dev);
 	CHECK(mprotect(second, 4096, PROT_READ) < 0);	/* unmapped by close */
+}
+
+/* Memory prefers the device's node; without one, or without NUMA, it lies where it falls. */
+static void test_numa(void)
+{
+	unsigned long mask[16];
+	struct csrec_dev *dev;
+	uint32_t key;
+	void *ptr;
+	int mode;
+
+	for (int node = -1; node < 1; node++) {
+		fake.numa_node = node;
+		dev = open_fake();
+		CHECK(csrec_host_alloc(dev, 4096, CSREC_RIGHT_READ, &ptr, &key) == 0);
+		if (numa_available() >= 0) {
+			memset(mask, 0, sizeof(mask));
+			CHECK(!get_mempolicy(&mode, mask, sizeof(mask) * 8, ptr, MPOL_F_ADDR));
+			CHECK(mode == (node < 0 ? MPOL_DEFAULT : MPOL_PREFERRED));
+			CHECK(mask[0] == (node < 0 ? 0 : 1));
+		} else {
+			printf("# no NUMA here: policy not checked\n");
+		}
+		csrec_host_free(dev, ptr);
+		csrec_close(dev);
+	}
+	/* a node that this machine does not have is not an error either */
+	fake.numa_node = 1000;
+	dev = open_fake();
+	CHECK(csrec_host_alloc(dev, 4096, CSREC_RIGHT_READ, &ptr, &key) == 0);
+	csrec_host_free(dev, ptr);
+	csrec_close(dev);
+	fake.numa_node = -1;
 }
 
 /*
@@ -901,6 +936,7 @@ static void test_list_others(void)
 		  NULL, false },
 	};
 	struct csrec_found *list = (void *)1;
+	static char longer[10000];
 	struct csrec_dev *dev;
 	char path[128];
 
@@ -926,6 +962,9 @@ static void test_list_others(void)
 	setenv("CSREC_SYSFS", "/nonexistent", 1);
 	CHECK(csrec_list(&list) == -ENODEV);
 	CHECK(said("/nonexistent/bus/pci") && list == (void *)1);
+	memset(longer, 'x', sizeof(longer) - 1);
+	setenv("CSREC_SYSFS", longer, 1);
+	CHECK(csrec_list(&list) == -ENODEV);
 	snprintf(path, sizeof(path), "%s/sys", root);
 	setenv("CSREC_SYSFS", path, 1);
 }
@@ -976,7 +1015,7 @@ static const struct {
 	void (*run)(void);
 } tests[] = {
 	T(open_names), T(open_refused), T(open_versions), T(no_permission), T(info_stats),
-	T(register_errors), T(alloc_errors), T(host_alloc), T(queue_create), T(submit_wait),
+	T(register_errors), T(alloc_errors), T(host_alloc), T(numa), T(queue_create), T(submit_wait),
 	T(wait_interrupted), T(run_many), T(run_out_of_order), T(run_partial_submit),
 	T(run_refused), T(run_driver_errors), T(copy_bounce), T(threads), T(fences), T(p2p),
 	T(p2p_messages), T(decode_fields), T(decode_cqe), T(builders), T(list), T(list_unbound),

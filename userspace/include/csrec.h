@@ -156,9 +156,9 @@ int csrec_queue_destroy(struct csrec_queue *queue);
 uint32_t csrec_queue_entries(const struct csrec_queue *queue);
 
 /*
- * Submits the first commands of cmds, as many as fit, with one doorbell for each
- * CSREC_SUBMIT_MAX of them. Returns how many; -EAGAIN if none fit before more
- * completions are taken by csrec_wait().
+ * Submits the first commands of cmds, as many as fit and at most CSREC_SUBMIT_MAX, with
+ * one doorbell. Returns how many; -EAGAIN if none fit before more completions are taken
+ * by csrec_wait().
  */
 int csrec_submit(struct csrec_queue *queue, const struct csrec_cmd *cmds, uint32_t n);
 

@@ -76,7 +76,8 @@ static int find_node(const char *name, char *path, size_t len)
 		}
 		if (!d->node[0]) {
 			ret = csrec_fail(ENODEV, "device %s has %s%s: load csrec.ko", d->bdf,
-					 d->driver[0] ? "another driver, " : "no driver", d->driver);
+					 d->driver[0] ? "another driver, " : "no driver",
+					 d->driver);
 			break;
 		}
 		snprintf(path, len, "%s", d->node);
@@ -113,7 +114,7 @@ static int check_versions(struct csrec_dev *dev)
 				  dev->name, info.hw_major, info.hw_minor, csrec_lib_version(),
 				  CSREC_HW_MAJOR);
 	dev->numa_node = info.numa_node;
-	dev->max_entries = 1u << CSREC_CAP(info.cap_queue, CSREC_CAPQ_ENTRIES, 8);
+	dev->max_entries = 1u << CSREC_CAP(info.cap_queue, CSREC_CAPQ_ENTRIES, 5);
 	return 0;
 }
 
@@ -135,10 +136,12 @@ EXPORT int csrec_open(struct csrec_dev **out, const char *name)
 	if (dev->fd < 0) {
 		ret = errno;
 		if (ret == ENOENT || ret == ENXIO || ret == ENODEV)
-			ret = csrec_fail(ENODEV, "no %s: no such device, or csrec.ko is not loaded",
+			ret = csrec_fail(ENODEV,
+					 "no %s: no such device, or csrec.ko is not loaded",
 					 dev->name);
 		else if (ret == EACCES || ret == EPERM)
-			ret = csrec_fail(EACCES, "%s: no permission to open it for reading and writing",
+			ret = csrec_fail(EACCES,
+					 "%s: no permission to open it for reading and writing",
 					 dev->name);
 		else
 			ret = csrec_fail(ret, "open %s: %s", dev->name, csrec_errno_text(ret));
@@ -361,7 +364,8 @@ EXPORT int csrec_host_free(struct csrec_dev *dev, void *ptr)
 		*link = a->next;
 	pthread_mutex_unlock(&dev->lock);
 	if (!a)
-		return csrec_fail(ENOENT, "%p is not from csrec_host_alloc() of %s", ptr, dev->name);
+		return csrec_fail(ENOENT, "%p is not from csrec_host_alloc() of %s", ptr,
+				  dev->name);
 
 	/* pinned pages outlive the mapping, so that unmapping is safe either way */
 	ret = csrec_mem_free(dev, a->key);
@@ -446,7 +450,8 @@ static int fail_p2p(const struct csrec_dev *dev, int err, int fd,
 {
 	switch (err) {
 	case EREMOTEIO:
-		return csrec_fail(err, "P2P_READ: no peer-to-peer path from this drive to %s, and bouncing was excluded",
+		return csrec_fail(err,
+				  "P2P_READ: no peer-to-peer path from this drive to %s, and bouncing was excluded",
 				  dev->name);
 	case EBADF:
 		return csrec_fail(err, "P2P_READ: descriptor %d is not open for reading", fd);

@@ -54,6 +54,15 @@ static void on_warning(char *fmt, ...)
 	csrec_log(CSREC_LOG_DEBUG, "libpci: %s", msg);
 }
 
+/* A path below sysfs; one that is too long names nothing. */
+static void sysfs_path(char path[PATH_MAX], const char *fmt, va_list ap)
+{
+	int n = snprintf(path, PATH_MAX, "%s/", csrec_sysfs_root());
+
+	if (n >= PATH_MAX || vsnprintf(path + n, PATH_MAX - n, fmt, ap) >= PATH_MAX - n)
+		path[0] = 0;
+}
+
 /* Reads one line of a file below sysfs; false and "" if there is none. */
 static bool read_line(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -62,36 +71,33 @@ static bool read_line(char *buf, size_t len, const char *fmt, ...)
 	char path[PATH_MAX];
 	va_list ap;
 	FILE *f;
-	int n;
+
+	va_start(ap, fmt);
+	sysfs_path(path, fmt, ap);
+	va_end(ap);
 
 	buf[0] = 0;
-	n = snprintf(path, sizeof(path), "%s/", csrec_sysfs_root());
-	va_start(ap, fmt);
-	vsnprintf(path + n, sizeof(path) - n, fmt, ap);
-	va_end(ap);
 	f = fopen(path, "re");
 	if (!f)
 		return false;
 	if (!fgets(buf, len, f))
 		buf[0] = 0;
 	fclose(f);
-	for (n = strlen(buf); n && isspace((unsigned char)buf[n - 1]); n--)
+	for (size_t n = strlen(buf); n && isspace((unsigned char)buf[n - 1]); n--)
 		buf[n - 1] = 0;
 	return buf[0];
 }
 
 /* The target of a link below sysfs, without links on the way; false if there is none. */
-static bool real_path(char *real, const char *fmt, ...)
+static bool real_path(char real[PATH_MAX], const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-static bool real_path(char *real, const char *fmt, ...)
+static bool real_path(char real[PATH_MAX], const char *fmt, ...)
 {
 	char path[PATH_MAX];
 	va_list ap;
-	int n;
 
-	n = snprintf(path, sizeof(path), "%s/", csrec_sysfs_root());
 	va_start(ap, fmt);
-	vsnprintf(path + n, sizeof(path) - n, fmt, ap);
+	sysfs_path(path, fmt, ap);
 	va_end(ap);
 	return realpath(path, real);
 }
@@ -101,11 +107,9 @@ static DIR *open_dir(const char *fmt, ...)
 {
 	char path[PATH_MAX];
 	va_list ap;
-	int n;
 
-	n = snprintf(path, sizeof(path), "%s/", csrec_sysfs_root());
 	va_start(ap, fmt);
-	vsnprintf(path + n, sizeof(path) - n, fmt, ap);
+	sysfs_path(path, fmt, ap);
 	va_end(ap);
 	return opendir(path);
 }

@@ -101,36 +101,24 @@ EXPORT uint32_t csrec_queue_entries(const struct csrec_queue *q)
 
 EXPORT int csrec_submit(struct csrec_queue *q, const struct csrec_cmd *cmds, uint32_t n)
 {
-	uint32_t done = 0;
+	struct csrec_submit arg = {
+		.size = sizeof(arg),
+		.queue_id = q->id,
+		.count = n < CSREC_SUBMIT_MAX ? n : CSREC_SUBMIT_MAX,
+		.cmds = (uintptr_t)cmds,
+	};
 	int ret;
 
 	if (!n)
 		return 0;
-	if (n > q->entries)
-		n = q->entries;		/* more never fit, and the count fits an int */
-	while (done < n) {
-		struct csrec_submit arg = {
-			.size = sizeof(arg),
-			.queue_id = q->id,
-			.count = n - done < CSREC_SUBMIT_MAX ? n - done : CSREC_SUBMIT_MAX,
-			.cmds = (uintptr_t)(cmds + done),
-		};
-
-		ret = csrec_ioctl(q->dev, CSREC_IOC_SUBMIT, &arg);
-		if (ret) {
-			if (done)
-				break;
-			if (ret == -EAGAIN)
-				return csrec_fail(EAGAIN, "SUBMIT: queue %u is full with %u commands",
-						  q->id, q->outstanding);
-			return fail_queue(q, -ret, "SUBMIT");
-		}
-		done += arg.submitted;
-		q->outstanding += arg.submitted;
-		if (arg.submitted < arg.count)
-			break;
-	}
-	return done;
+	ret = csrec_ioctl(q->dev, CSREC_IOC_SUBMIT, &arg);
+	if (ret == -EAGAIN)
+		return csrec_fail(EAGAIN, "SUBMIT: queue %u is full with %u commands", q->id,
+				  q->outstanding);
+	if (ret)
+		return fail_queue(q, -ret, "SUBMIT");
+	q->outstanding += arg.submitted;
+	return arg.submitted;
 }
 
 static int64_t now_ns(void)
