@@ -15,7 +15,7 @@ engines-pkg := $(engines-out)/pkg/csrec_pkg.sv
 
 engines-names := emb interact tt
 engines-parts := $(addprefix $(engines-rtl)/csrec_,fp_mul.sv fp_add.sv dot.sv client.sv \
-	stream.sv bag_walk.sv bag_acc.sv)
+	stream.sv bag_walk.sv bag_acc.sv div.sv)
 engines-tests := $(patsubst %,$(engines-out)/%_test,$(engines-names))
 
 engines-cflags := -std=c17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off \
