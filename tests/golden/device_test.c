@@ -1484,11 +1484,14 @@ static void test_in_flight(void)
 		  "... with STALE_KEY");
 
 	start_big_copy();
+	progress = reg(CSREC_REG_CNT_COMMANDS);
 	set_reg(CSREC_REG_CTRL, 0);
 	run();
 	eq(reg(CSREC_REG_STATUS), 0, "disable with a COPY under way");
 	n = copied();
 	ok(n < BIG, "... cuts it short");
+	ok(!posted(&ioq, 0, &cqe), "... posts no completion");
+	eq(reg(CSREC_REG_CNT_COMMANDS), progress, "... counts none");
 	csrec_model_step(m, 20000);
 	ok(copied() == n, "... and nothing is written after");
 
@@ -2000,9 +2003,18 @@ static void test_tt(void)
 	x.out_off = 0;
 	c = cmd_desc(CSREC_OP_TT, &x, sizeof(x));
 	expect(&ioq, &c, CSREC_ST_BAD_RIGHTS, DF(tt, out_key), K_WO, "TT: F_ACCUM needs READ too");
+	put_u32(A_OFFSETS, (uint32_t[]){ 99 }, 1);
+	expect(&ioq, &c, CSREC_ST_BAD_RIGHTS, DF(tt, out_key), K_WO,
+	       "TT: ... which is checked before the offsets are read");
+	put_bags();
 	x.flags = CSREC_TT_F_WEIGHTS;
 	c = cmd_desc(CSREC_OP_TT, &x, sizeof(x));
 	expect_ok(&ioq, &c, NIDS, "TT: without it WRITE is enough");
+	x = d;
+	x.p[0] = x.p[1] = 1u << 31;
+	x.p[2] = 4;
+	c = cmd_desc(CSREC_OP_TT, &x, sizeof(x));
+	expect(&ioq, &c, CSREC_ST_BAD_VALUE, DF(tt, p[0]), 0, "TT: p product 2^64");
 
 	run_patches(CSREC_OP_TT, "TT", &d, sizeof(d), p, sizeof(p) / sizeof(p[0]));
 	x = d;
