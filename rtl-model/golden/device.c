@@ -61,69 +61,40 @@ static bool runnable(const struct queue *q)
 
 static bool host_answered(const struct queue *q)
 {
-	return q->wait.req->done;
-}
-
-static void put_req(struct csrec_model *m, struct host_req *r)
-{
-	struct host_req **p;
-
-	for (p = &m->inflight; *p != r; p = &(*p)->next)
-		;
-	*p = r->next;
-	r->next = m->spare;
-	m->spare = r;
-}
-
-static struct host_req *get_req(struct csrec_model *m)
-{
-	struct host_req *r = m->spare;
-
-	if (r) {
-		m->spare = r->next;
-	} else {
-		r = malloc(sizeof(*r));
-		if (!r)
-			abort();	/* no way to report it to a device's user */
-	}
-	r->tag = m->next_tag++;
-	r->done = r->orphan = false;
-	r->err = 0;
-	r->next = m->inflight;
-	m->inflight = r;
-	return r;
+	return !q->host.late;
 }
 
 /* Within one 4 KiB page; waits for a late answer even when the queue is to stop. */
 static int host_transfer(struct queue *q, bool write, uint64_t addr, void *buf, size_t len)
 {
 	struct csrec_model *m = q->m;
-	struct host_req *r = get_req(m);
 	int err;
 
+	q->host.tag = m->next_tag++;
 	if (write) {
-		memcpy(r->buf, buf, len);
-		err = m->ops.write(m->opaque, r->tag, addr, r->buf, len);
+		memcpy(q->host.buf, buf, len);
+		err = m->ops.write(m->opaque, q->host.tag, addr, q->host.buf, len);
 	} else {
-		err = m->ops.read(m->opaque, r->tag, addr, r->buf, len);
+		err = m->ops.read(m->opaque, q->host.tag, addr, q->host.buf, len);
 	}
 	if (err == -EINPROGRESS) {
-		q->wait.req = r;
+		q->host.late = true;
 		block_until(q, host_answered);
-		err = r->err;
+		err = q->host.err;
 	}
-	if (!err) {
-		if (write)
-			CNT(m, HOST_WR) += len;
-		else
-			CNT(m, HOST_RD) += len;
-		if (!write)
-			memcpy(buf, r->buf, len);
+	if (err)
+		return CSREC_ST_BUS_ERROR;
+
+	if (write) {
+		CNT(m, HOST_WR) += len;
+	} else {
+		CNT(m, HOST_RD) += len;
+		memcpy(buf, q->host.buf, len);
 	}
-	put_req(m, r);
-	return err ? CSREC_ST_BUS_ERROR : CSREC_ST_OK;
+	return CSREC_ST_OK;
 }
 
+/* Any length: in pieces that stay within a page. */
 static int host_access(struct queue *q, bool write, uint64_t addr, void *buf, size_t len)
 {
 	uint8_t *p = buf;
@@ -630,38 +601,32 @@ bool csrec_model_busy(const struct csrec_model *m)
 	return false;
 }
 
+/* An answer to nobody, as to an access from before a reset, is ignored. */
 void csrec_model_host_done(struct csrec_model *m, uint32_t tag, int err)
 {
-	struct host_req *r;
+	unsigned int i;
 
-	for (r = m->inflight; r; r = r->next)
-		if (r->tag == tag && !r->done)
-			break;
-	if (!r)
-		return;
-	r->err = err;
-	r->done = true;
-	if (r->orphan)
-		put_req(m, r);
+	for (i = 0; i <= N_IOQ; i++) {
+		struct queue *q = &m->queue[i];
+
+		if (q->host.late && q->host.tag == tag) {
+			q->host.err = err;
+			q->host.late = false;
+		}
+	}
 }
 
 void csrec_model_reset(struct csrec_model *m)
 {
-	struct host_req *r, *next;
 	unsigned int i;
 
-	for (i = 0; i <= N_IOQ; i++)
+	for (i = 0; i <= N_IOQ; i++) {
 		m->queue[i].state = QUEUE_FREE;
+		m->queue[i].host.late = false;
+	}
 	forget_tables(m);
 	memset(m->cnt, 0, sizeof(m->cnt));
 	m->ctrl = m->asq_base = m->acq_base = m->aq_size = 0;
-
-	for (r = m->inflight; r; r = next) {
-		next = r->next;
-		r->orphan = true;
-		if (r->done)
-			put_req(m, r);
-	}
 }
 
 int csrec_model_create(struct csrec_model **out, const struct csrec_model_config *cfg,
@@ -700,19 +665,10 @@ fail:
 
 void csrec_model_destroy(struct csrec_model *m)
 {
-	struct host_req *r, *next;
 	unsigned int i;
 
 	if (!m)
 		return;
-	for (r = m->inflight; r; r = next) {
-		next = r->next;
-		free(r);
-	}
-	for (r = m->spare; r; r = next) {
-		next = r->next;
-		free(r);
-	}
 	for (i = 0; i <= N_IOQ; i++)
 		free(m->queue[i].stack);
 	free(m->onchip);

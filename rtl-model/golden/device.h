@@ -54,15 +54,6 @@ struct fence {
 	uint64_t value;
 };
 
-/* One host access. Lives until it is answered, whatever becomes of who asked. */
-struct host_req {
-	struct host_req *next;
-	uint32_t tag;
-	bool done, orphan;
-	int err;
-	uint8_t buf[4096];
-};
-
 enum queue_state { QUEUE_FREE, QUEUE_LIVE };
 
 struct queue {
@@ -80,7 +71,6 @@ struct queue {
 	/* What it waits for; NULL while it can simply run. */
 	bool (*ready)(const struct queue *q);
 	union {
-		const struct host_req *req;
 		const struct region *region;
 		const struct queue *queue;
 		struct {
@@ -90,6 +80,14 @@ struct queue {
 	} wait;
 	bool executing;			/* between start and end of a command */
 	uint64_t *busy;			/* engine's busy counter, or NULL */
+
+	/* Its host access; there is never more than one. */
+	struct {
+		bool late;		/* not answered yet */
+		uint32_t tag;
+		int err;
+		uint8_t buf[4096];
+	} host;
 
 	ucontext_t ctx;
 	void *stack;
@@ -115,7 +113,6 @@ struct csrec_model {
 	struct fence fence[N_FENCES];
 
 	uint32_t next_tag;
-	struct host_req *inflight, *spare;
 
 	ucontext_t main_ctx;
 	struct queue *current;

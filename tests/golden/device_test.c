@@ -1509,6 +1509,7 @@ static void test_in_flight(void)
 /* Commands whose host access is not answered while others go on. */
 static void test_held(void)
 {
+	uint32_t tag;
 	struct csrec_cmd c, d;
 	struct csrec_cqe cqe;
 
@@ -1562,6 +1563,22 @@ static void test_held(void)
 	held = none;
 	run();
 	eq(reg(CSREC_REG_STATUS), 0, "... and then READY drops");
+
+	ready();
+	held = (struct window){ HOST_BASE + H_DATA, HOST_BASE + H_DATA + 0x1000 };
+	put(&ioq, &c);
+	ring(&ioq);
+	run();
+	ok(npending > 0, "reset with a write in flight");
+	csrec_model_reset(m);
+	tag = pending[0].tag;
+	forget_pending();
+	eq(reg(CSREC_REG_STATUS), 0, "... is over at once");
+	csrec_model_host_done(m, tag, 0);
+	run();
+	ready();
+	d = cmd(CSREC_OP_NOP);
+	expect_ok(&ioq, &d, 0, "... and a stray answer does no harm");
 }
 
 /* --- descriptors --- */
