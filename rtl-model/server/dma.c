@@ -337,6 +337,7 @@ void dma_drop(struct server *s)
 	s->check_answered = false;
 	s->check_trust = false;
 	s->check.active = false;
+	s->check.has_suspect = false;
 }
 
 /* ---- is guest RAM shared? ---- */
@@ -415,8 +416,17 @@ static bool check_range(struct server *s, struct range *r)
 /* Starts a check if one is due: with bus mastering on, on ranges not known to be shared. */
 void dma_check(struct server *s)
 {
-	if (s->check.active || s->check_trust || s->fd < 0 || !cfg_master_on(s))
+	if (s->check.active || s->check_trust || s->quit || s->fd < 0 || !cfg_master_on(s))
 		return;
+	if (s->check.has_suspect) {
+		const struct range *r = range_find(s, s->check.suspect);
+
+		s->check.has_suspect = false;
+		if (r && r->mem && !r->shared) {
+			check_ask(s, s->check.suspect);
+			return;
+		}
+	}
 	for (size_t i = 0; i < s->nranges; i++) {
 		struct range *r = &s->range[i];
 
@@ -475,7 +485,10 @@ static void check_answer(struct server *s, const uint64_t *msg)
 	}
 	c->active = false;
 	debug(s, "page at %#" PRIx64 " is not what the guest has there", c->addr);
-	if (++r->bad_pages >= CHECK_BAD_PAGES)
+	if (!r->bad_pages || r->bad_addr != c->addr)
+		r->bad_pages++;
+	r->bad_addr = c->addr;
+	if (r->bad_pages >= CHECK_BAD_PAGES)
 		refuse(s, r);
 }
 
@@ -505,10 +518,13 @@ static void check_by_the_way(struct server *s, const struct dma_req *q)
 		zero &= !((uint8_t *)q->buf)[i];
 	if (zero)
 		return;
-	if (!memcmp(page, q->buf, q->len))
+	if (!memcmp(page, q->buf, q->len)) {
 		prove(s, r);
-	else if (!s->check.active)
-		check_ask(s, q->addr & ~(uint64_t)(DMA_MAX - 1));
+	} else {
+		s->check.suspect = q->addr & ~(uint64_t)(DMA_MAX - 1);
+		s->check.has_suspect = true;
+		dma_check(s);
+	}
 }
 
 /* ---- answers ---- */

@@ -62,6 +62,7 @@ struct range {
 	bool shared;		/* the mapping is known to be the guest's memory */
 	unsigned int samples;	/* pages looked at by the sharing check */
 	unsigned int bad_pages;	/* of these, certainly not the guest's memory */
+	uint64_t bad_addr;	/* the last such */
 };
 
 struct dma_req;
@@ -72,6 +73,8 @@ struct out_buf;
 /* The sharing check under way, see dma.c. */
 struct share_check {
 	bool active;
+	bool has_suspect;
+	uint64_t suspect;	/* a page seen to differ, to be looked at next */
 	uint64_t addr;
 	unsigned int round;
 	uint64_t before[CHECK_WORDS];		/* mapping when the message left */
