@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <jansson.h>
 #include "infer.h"
@@ -208,6 +209,7 @@ static int open_device(struct infer *in)
 		.p2p_flags = in->p2p_flags, .max_ids = 1,
 	};
 	struct csm_err err;
+	struct stat st;
 	int code, ret;
 
 	if (!job->placement_path)
@@ -226,6 +228,10 @@ static int open_device(struct infer *in)
 		if (ret)
 			return fail_csm(in->cli, ret, &err);
 		opts.cold_fd = job->cold_fd;
+		opts.cold_is_file = !fstat(job->cold_fd, &st) && S_ISREG(st.st_mode);
+		if (opts.cold_is_file && in->p2p_flags & CSREC_P2P_F_ONLY)
+			return cli_fail(in->cli, CLI_NO_P2P,
+					"%s is a file; peer-to-peer needs a block device", job->cold);
 	}
 	ret = csrec_get_info(in->dev, &in->info, sizeof(in->info));
 	if (ret)

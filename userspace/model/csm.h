@@ -285,6 +285,7 @@ struct csm_device;
 struct csm_device_opts {
 	uint32_t batch;			/* most samples of one submission */
 	int cold_fd;			/* -1 if nothing is cold */
+	bool cold_is_file;		/* no block device: read it through the CPU */
 	const struct csm_extent *extent;
 	uint32_t p2p_flags;		/* CSREC_P2P_F_* */
 	uint32_t max_ids;		/* most ids a bag may hold, 1 for click logs */

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csrec.h>
@@ -37,7 +36,6 @@ struct csm_device {
 	struct csm_remap *remap;
 	struct csm_device_opts o;
 	struct csm_totals totals;
-	bool cold_is_file;
 
 	uint32_t *table_key;		/* per table of rows */
 	uint32_t core_key, weight_key, temp_key;
@@ -307,7 +305,6 @@ int csm_device_create(struct csm_device **out, struct csrec_dev *dev, const stru
 		      struct csm_err *err)
 {
 	struct csm_device *d = calloc(1, sizeof(*d));
-	struct stat st;
 	int ret;
 
 	if (!d)
@@ -316,7 +313,6 @@ int csm_device_create(struct csm_device **out, struct csrec_dev *dev, const stru
 	d->m = m;
 	d->remap = r;
 	d->o = *opts;
-	d->cold_is_file = opts->cold_fd >= 0 && !fstat(opts->cold_fd, &st) && S_ISREG(st.st_mode);
 	d->table_key = calloc(m->ntables + 1, sizeof(*d->table_key));
 	d->core_off = calloc(m->ntables + 1, sizeof(*d->core_off));
 	d->w_off = calloc(m->nlayers + 1, sizeof(*d->w_off));
@@ -657,7 +653,7 @@ static int run_batch(struct csm_device *d, struct csm_err *err)
 	struct csm_err ignored;
 	int n, ret, fetched = 0;
 
-	if (d->plan.nfetch && d->cold_is_file) {
+	if (d->plan.nfetch && d->o.cold_is_file) {
 		/* the copies use this queue, so they go first */
 		ret = fetch_file(d, err);
 		if (!ret)
@@ -670,7 +666,7 @@ static int run_batch(struct csm_device *d, struct csm_err *err)
 		return lib_fail(err, n, "submitting");
 	d->totals.batches++;
 	d->totals.fetches += d->plan.nfetch;
-	if (d->plan.nfetch && !d->cold_is_file) {
+	if (d->plan.nfetch && !d->o.cold_is_file) {
 		fetched = fetch_drive(d, err);
 		/* let go what waits for rows that will not come */
 		if (fetched)

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What `make -C tests/model check` runs: the test programs and the tools as a user calls
+# them. Each part is a TAP stream of its own.
+set -uo pipefail
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+O=${O:-$top/build/tests-model}
+data=$top/tools/data
+csrec=${CSREC:-$top/build/tools/csrec}
+gen=$top/build/gen/csrec-gen
+ref=$top/tests/model/ref64.py
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+n=0
+
+ok() { n=$((n + 1)); echo "ok $n - $1"; }
+not_ok() { n=$((n + 1)); failed=1; echo "not ok $n - $1"; }
+# check NAME COMMAND...: it succeeds
+check() { local name=$1; shift; if "$@" >"$tmp/out" 2>&1; then ok "$name"; else not_ok "$name"; sed 's/^/# /' "$tmp/out"; fi; }
+# exits NAME STATUS TEXT COMMAND...: it exits with that status and says that
+exits() {
+	local name=$1 want=$2 text=$3; shift 3
+	"$@" >"$tmp/out" 2>&1
+	local got=$?
+	if [ $got = "$want" ] && grep -qF -- "$text" "$tmp/out"; then ok "$name"
+	else not_ok "$name"; echo "# exit $got, wanted $want with '$text'"; sed 's/^/# /' "$tmp/out"; fi
+}
+# stream COMMAND...: a TAP stream of its own; a death without "not ok" counts too
+stream() {
+	"$@" >"$tmp/out" 2>&1
+	local status=$?
+	cat "$tmp/out"
+	[ $status = 0 ] || failed=1
+	if [ $status != 0 ] && ! grep -q '^not ok' "$tmp/out"; then
+		echo "not ok - $(basename "$1") exited with status $status"
+	fi
+}
+
+mkdir -p "$tmp/graphs"
+stream "$O/test_container" "$data"
+stream "$O/test_parts" "$tmp"
+check "models of other families are written" python3 "$top/tests/model/make_graphs.py" "$top" "$tmp/graphs"
+stream "$O/test_run" "$tmp" "$data/sample.crm" "$tmp"/graphs/*.crm
+stream "$O/fuzz" "$data/sample.crm" "$data/sample.placement.json" "$data/sample.tsv"
+
+# generator
+check "the sample is what its command makes" sh -c "'$gen' --rows 2000 --seed 2 | cmp - '$data/sample.tsv'"
+check "rows depend on seed and number alone" sh -c "'$gen' --rows 100 --seed 2 --first 1900 >'$tmp/tail' &&
+	tail -n 100 '$data/sample.tsv' | cmp - '$tmp/tail'"
+check "another seed gives other rows" sh -c "! '$gen' --rows 2000 --seed 3 | cmp -s - '$data/sample.tsv'"
+check "another model keeps the fields and changes labels" bash -c "'$gen' --rows 500 --seed 2 --model-seed 9 >'$tmp/m9' &&
+	cut -f2- '$tmp/m9' | cmp - <(head -n 500 '$data/sample.tsv' | cut -f2-) && ! head -n 500 '$data/sample.tsv' | cmp -s - '$tmp/m9'"
+check "every row has 40 fields" awk -F '\t' 'NF != 40 { exit 1 }' "$data/sample.tsv"
+exits "bad option value is named" 2 "--zipf: 'x'" "$gen" --zipf x
+check "tracked files are small" sh -c "test \$(find '$data' -size +4095k | wc -l) = 0"
+
+# scoring without a device
+infer() { "$csrec" infer --model "$data/sample.crm" --backend golden "$@"; }
+check "golden scores the sample" infer --placement "$data/sample.placement.json" --input "$data/sample.tsv" \
+	--output "$tmp/scores" --report "$tmp/report.json"
+stream python3 "$ref" --model "$data/sample.crm" --input "$data/sample.tsv" --scores "$tmp/scores" \
+	--report "$tmp/report.json" --min-auc 0.65
+check "report has all keys" jq -e '[.impressions, .auc, .auc_golden, .logloss, .logloss_golden,
+	.scores_differ_bits, .max_abs_err_f64, .rows.dram, .rows.tt, .rows.nvme, .bytes.host_in,
+	.bytes.host_out, .bytes.p2p, .bytes.bounce, .commands, .doorbells, .interrupts, .cycles.emb,
+	.cycles.tt, .cycles.interact, .cycles.mlp, .cycles.total, .kernel, .fp_unit] | all(. != null)' "$tmp/report.json"
+# the reference can fail: scores of other impressions are not these
+awk 'NR == 1 || NR > 2 { print; next } { print $1 "\t" $2 "\t" $3 + 0.001 }' OFS='\t' "$tmp/scores" >"$tmp/off"
+exits "the reference sees a score that is off" 1 "not ok 2" python3 "$ref" --model "$data/sample.crm" \
+	--input "$data/sample.tsv" --scores "$tmp/off"
+for g in "$tmp"/graphs/*.crm; do
+	name=$(basename "$g" .crm)
+	check "golden scores $name" "$csrec" infer --model "$g" --backend golden --input "$data/sample.tsv" \
+		--limit 300 --output "$tmp/$name.scores"
+	stream python3 "$ref" --model "$g" --input "$data/sample.tsv" --scores "$tmp/$name.scores"
+done
+check "standard input, another batch size, the same scores" sh -c "'$csrec' infer --model '$data/sample.crm' --backend golden \
+	--input - --batch 7 --output '$tmp/scores7' <'$data/sample.tsv' && cmp '$tmp/scores' '$tmp/scores7'"
+
+# bad input
+{ head -n 5 "$data/sample.tsv"; echo; head -n 2 "$data/sample.tsv" | tail -n 1 | cut -c 1-40; sed -n 8,9p "$data/sample.tsv"; } >"$tmp/bad.tsv"
+exits "malformed lines are numbered, the rest scored" 0 "bad.tsv: line 6:" infer --input "$tmp/bad.tsv" --output "$tmp/bad.scores"
+check "seven of nine lines are scored, with their numbers" sh -c "cut -f1 '$tmp/bad.scores' | tr '\n' ' ' | grep -qx 'line 1 2 3 4 5 8 9 '"
+exits "and counted" 0 '"malformed_lines": 2' infer --input "$tmp/bad.tsv" --json
+exits "--strict stops" 7 "line 6" infer --input "$tmp/bad.tsv" --strict
+exits "a file of no lines" 7 "no well-formed line" infer --input /dev/null
+exits "missing input" 7 "/nonexistent" infer --input /nonexistent
+exits "a model that is none" 7 "wrong magic" "$csrec" infer --model "$data/sample.tsv" --backend golden --input "$data/sample.tsv"
+head -c 1000000 "$data/sample.crm" >"$tmp/cut.crm"
+exits "a truncated model" 7 "its header says" "$csrec" infer --model "$tmp/cut.crm" --backend golden --input "$data/sample.tsv"
+sed 's/"C4"/"C99"/' "$data/sample.placement.json" >"$tmp/p.json"
+exits "a placement of another model" 7 "C99" infer --placement "$tmp/p.json" --input "$data/sample.tsv"
+exits "no placement for a device" 2 "--placement" "$csrec" infer --model "$data/sample.crm" --input "$data/sample.tsv"
+mkdir -p "$tmp/sys/bus/pci/devices" "$tmp/dev"
+exits "no device" 3 "no csrec device" env CSREC_SYSFS="$tmp/sys" CSREC_DEV="$tmp/dev" "$csrec" infer --model "$data/sample.crm" \
+	--placement "$data/sample.placement.json" --input "$data/sample.tsv"
+
+# cold extent
+cold() { "$csrec" install-cold --model "$data/sample.crm" --placement "$data/sample.placement.json" "$@"; }
+check "install-cold writes and reads back" cold --drive "$tmp/drive.img"
+check "and verifies" cold --drive "$tmp/drive.img" --verify
+check "again is fine" cold --drive "$tmp/drive.img"
+printf x | dd of="$tmp/drive.img" bs=1 seek=$((1048576 + 300000)) conv=notrunc status=none
+exits "a flipped byte is found" 7 "data block" cold --drive "$tmp/drive.img" --verify
+seq 1000000 >"$tmp/data"
+exits "foreign data is not overwritten" 1 "--force" cold --drive "$tmp/data"
+check "but with --force" cold --drive "$tmp/data" --force
+exits "missing drive" 5 "/dev/nvme99n1" cold --drive /dev/nvme99n1
+exits "no extent where one should be" 7 "no cold extent" cold --drive "$data/sample.crm" --verify
+
+echo "1..$n"
+exit $failed
