@@ -58,6 +58,7 @@ for n in 0 2G 1T 16777216T 18446744073709551616 99999999999999999999999; do
 	tap "size $n is out of range" exits 2 "is not within 1 to 1073741824" csrec copy --size "$n"
 done
 tap "offset 2^64 by suffix" exits 2 "is not within" csrec p2p --offset 16777216T
+tap "seed beyond 64 bits" exits 2 "is not within" csrec copy --seed 99999999999999999999999
 tap "size 4K" json '.bytes == 4096' csrec copy --json --size 4K
 tap "size 0x20" json '.bytes == 32' csrec copy --json --size 0x20
 tap "size 2m" json '.bytes == 2097152' csrec copy --json --size 2m --to host
@@ -145,6 +146,8 @@ tap "p2p --only" json '.p2p_bytes == 1536' csrec p2p --json --only --size 1536 -
 tap "p2p --only where it is impossible" with FAKE_P2P=0 exits 6 "no peer-to-peer path" csrec p2p --only
 tap "p2p bounces where it must" with FAKE_P2P=0 json '.bounce_bytes == 1048576' csrec p2p --json
 tap "p2p finds damage" with FAKE_CORRUPT=1 exits 1 "differs from the drive, first at byte 0" csrec p2p
+tap "p2p of a driver that miscounts" with FAKE_LIE=1 exits 1 \
+	"asked for 1048576 bytes, got 524288 P2P and 0 bounced" csrec p2p
 tap "p2p of a missing drive" exits 5 "No such file" csrec p2p --drive "$tmp/dev/nvme9n1"
 tap "p2p of a file" with FAKE_DRIVE=0 exits 5 "is not a block device" \
 	env CSREC_SYSFS="$tmp/bound" CSREC_DEV="$tmp/dev" FAKE_DRIVE=0 LD_PRELOAD="$build/libfake.so" \

@@ -69,6 +69,8 @@ __attribute__((constructor)) static void settings(void)
 		fake.p2p = atoi(s);
 	if ((s = getenv("FAKE_CORRUPT")))
 		fake.corrupt = atoi(s);
+	if ((s = getenv("FAKE_LIE")))
+		fake.lie = atoi(s);
 	if ((s = getenv("FAKE_DRIVE")))
 		fake.drive = atoi(s);
 }
@@ -311,6 +313,8 @@ static int wait_for(struct csrec_wait *p)
 	if (!p->max || p->max > CSREC_SUBMIT_MAX || p->min > p->max || p->min > q->count)
 		return -EINVAL;
 	p->count = p->max < q->count ? p->max : q->count;
+	if (fake.lazy && p->min)
+		p->count = p->min;
 	if (!p->count)
 		return p->timeout_ns ? -ETIMEDOUT : -EAGAIN;
 	for (uint32_t i = 0; i < p->count; i++)
@@ -351,6 +355,8 @@ static int p2p_read(struct csrec_p2p_read *p)
 		else
 			p->bounce_bytes += segs[i].len;
 	}
+	if (fake.lie)
+		p->p2p_bytes /= 2;
 	if (fake.corrupt) {
 		struct region *r = find(segs[0].key);
 

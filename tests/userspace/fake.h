@@ -16,9 +16,11 @@ struct fake {
 	uint16_t uapi_major, hw_major;	/* FAKE_UAPI_MAJOR, FAKE_HW_MAJOR */
 	bool p2p;			/* FAKE_P2P: peer-to-peer is possible */
 	bool corrupt;			/* FAKE_CORRUPT: COPY changes its last byte */
+	bool lie;			/* FAKE_LIE: P2P_READ counts half of what it read */
 	bool drive;			/* FAKE_DRIVE: files answer as block devices */
 	int numa_node;
 	bool reverse;			/* completions of one WAIT come newest first */
+	bool lazy;			/* WAIT gives no more than its min */
 	uint32_t submit_limit;		/* SUBMIT takes no more at a time; 0: no limit */
 	uint16_t lose;			/* this many commands complete with cid 0xffff */
 

@@ -424,9 +424,11 @@ static void run_many(bool reverse, uint32_t limit)
 	memset(cmds[5].body, 0, sizeof(cmds[5].body));
 	fake.reverse = reverse;
 	fake.submit_limit = limit;
+	fake.lazy = !limit;
 	CHECK(csrec_run(q, cmds, n, cqes) == 0);
 	fake.reverse = false;
 	fake.submit_limit = 0;
+	fake.lazy = false;
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(&word, (char *)fake_region(key, &len) + 4 * i, 4);
 		CHECK(word == (i == 5 ? 0 : 0x1000 + i));
@@ -458,7 +460,7 @@ static void test_run_partial_submit(void)
 	run_many(true, 3);
 }
 
-static void test_run_refused(void)
+static void run_refused(bool reverse)
 {
 	const uint32_t n = 100, bad = 40;
 	struct csrec_dev *dev = open_fake();
@@ -471,7 +473,7 @@ static void test_run_refused(void)
 	cmds = fills(key, n);
 	cmds[bad] = csrec_cmd_fill(key + 0x10000, 0, 4, 0);
 	cmds[bad + 1] = csrec_cmd_fill(key, 1 << 20, 4, 0);	/* worse, but later */
-	fake.reverse = true;
+	fake.reverse = reverse;
 	CHECK(csrec_run(q, cmds, n, cqes) == -EPROTO);
 	fake.reverse = false;
 	CHECK(said("command 40 of 100: FILL: STALE_KEY, dst_key is 0x"));
@@ -493,6 +495,12 @@ static void test_run_refused(void)
 	csrec_mem_free(dev, key);
 	csrec_queue_destroy(q);
 	csrec_close(dev);
+}
+
+static void test_run_refused(void)
+{
+	run_refused(false);
+	run_refused(true);
 }
 
 static void test_run_driver_errors(void)
@@ -707,6 +715,11 @@ static void test_p2p_messages(void)
 	fake_fail(0x0b, EBADF, 1);
 	TRY(, EBADF, "is not open for reading");
 #undef TRY
+	CHECK(csrec_p2p_read(dev, fd, s, 0, 0, 0, 0, NULL, NULL) == -EINVAL);
+	CHECK(said("no segments"));
+	fake_fail(0x0b, EINVAL, 1);
+	CHECK(csrec_p2p_read(dev, fd, &good, 1, 3, 0, 0, NULL, NULL) == -EINVAL);
+	CHECK(said("flags 0x3"));
 	csrec_mem_free(dev, key);
 	csrec_mem_free(dev, chip);
 	csrec_close(dev);
@@ -896,6 +909,27 @@ static void test_list_unbound(void)
 	setenv("CSREC_SYSFS", path, 1);
 }
 
+static void test_list_no_p2pmem(void)
+{
+	struct csrec_found *d = list_of("no-p2pmem", true, 0, false);
+	char path[256];
+
+	csrec_list_free(d);
+	snprintf(path, sizeof(path), "%s/no-p2pmem/bus/pci/devices/0000:04:00.0/p2pmem/size", root);
+	CHECK(!unlink(path));
+	*strstr(path, "/size") = 0;
+	CHECK(!rmdir(path));
+	*strstr(path, "/bus") = 0;
+	setenv("CSREC_SYSFS", path, 1);
+	d = NULL;
+	CHECK(csrec_list(&d) == 0 && d);
+	CHECK(d && !d->p2pmem && d->drives->p2p == CSREC_P2P_NO);
+	CHECK(d && strstr(d->drives->p2p_why, "CONFIG_PCI_P2PDMA"));
+	csrec_list_free(d);
+	snprintf(path, sizeof(path), "%s/sys", root);
+	setenv("CSREC_SYSFS", path, 1);
+}
+
 static void test_list_acs(void)
 {
 	struct csrec_found *d = list_of("acs", true, 0x1d, false);
@@ -924,12 +958,14 @@ static void test_list_unprivileged(void)
 
 static void test_list_others(void)
 {
-	const struct tree_dev two[] = {
+	const struct tree_dev devs[] = {
 		{ "0000:00:09.0", 0x1234, 0xc5ec, 0x120000, TREE_ENDPOINT, TREE_NO_ACS, -1, 1, 1,
 		  "vfio-pci", false },
 		{ "0000:00:04.0", 0x1234, 0xc5ec, 0x120000, TREE_ENDPOINT, TREE_NO_ACS, -1, 1, 1,
 		  NULL, false },
 		{ "0000:00:05.0", 0x1234, 0x11e8, 0x00ff00, TREE_ENDPOINT, TREE_NO_ACS, -1, 1, 1,
+		  NULL, false },
+		{ "0000:00:0a.0", 0x1234, 0xc5ec, 0x120000, TREE_ENDPOINT, TREE_NO_ACS, -1, 1, 1,
 		  NULL, false },
 		/* an NVMe controller that nothing drives */
 		{ "0000:00:06.0", 0x1b36, 0x0010, 0x010802, TREE_ENDPOINT, TREE_NO_ACS, -1, 1, 1,
@@ -948,11 +984,13 @@ static void test_list_others(void)
 	CHECK(csrec_open(&dev, NULL) == -ENODEV);
 	CHECK(said("no csrec device (1234:c5ec)"));
 
-	for (int i = 0; i < 4; i++)
-		CHECK(tree_add(path, &two[i]) == 0);
+	/* made in no order, so that address order is not by chance */
+	for (int i = 0; i < 5; i++)
+		CHECK(tree_add(path, &devs[i]) == 0);
 	CHECK(csrec_list(&list) == 0);
 	CHECK(list && !strcmp(list->bdf, "0000:00:04.0") && !list->path[0]);
-	CHECK(list && list->next && !strcmp(list->next->bdf, "0000:00:09.0") && !list->next->next);
+	CHECK(list && list->next && !strcmp(list->next->bdf, "0000:00:09.0"));
+	CHECK(list && list->next && list->next->next && !list->next->next->next);
 	CHECK(list && list->drives && !list->drives->node[0] && list->drives->p2p == CSREC_P2P_NO);
 	csrec_list_free(list);
 	CHECK(csrec_open(&dev, "0000:00:09.0") == -ENODEV);
@@ -1019,7 +1057,7 @@ static const struct {
 	T(wait_interrupted), T(run_many), T(run_out_of_order), T(run_partial_submit),
 	T(run_refused), T(run_driver_errors), T(copy_bounce), T(threads), T(fences), T(p2p),
 	T(p2p_messages), T(decode_fields), T(decode_cqe), T(builders), T(list), T(list_unbound),
-	T(list_acs), T(list_unprivileged), T(list_others), T(log),
+	T(list_no_p2pmem), T(list_acs), T(list_unprivileged), T(list_others), T(log),
 };
 
 int main(void)

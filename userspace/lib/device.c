@@ -415,11 +415,17 @@ EXPORT int csrec_fence_destroy(struct csrec_dev *dev, uint32_t key)
  */
 
 /* Which rule did the driver's -EINVAL mean? The drive knows the numbers. */
-static int fail_p2p_einval(int fd, const struct csrec_p2p_seg *segs, uint32_t n)
+static int fail_p2p_einval(int fd, const struct csrec_p2p_seg *segs, uint32_t n, uint32_t flags)
 {
 	uint64_t size = UINT64_MAX;
 	int block = 512;
 
+	if (!n)
+		return csrec_fail(EINVAL, "P2P_READ: no segments");
+	if (flags & ~(CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE) ||
+	    flags == (CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE))
+		return csrec_fail(EINVAL, "P2P_READ: flags 0x%x are unknown or exclude each other",
+				  flags);
 	ioctl(fd, BLKSSZGET, &block);
 	ioctl(fd, BLKGETSIZE64, &size);
 	for (uint32_t i = 0; i < n; i++) {
@@ -442,11 +448,11 @@ static int fail_p2p_einval(int fd, const struct csrec_p2p_seg *segs, uint32_t n)
 					  "P2P_READ: segment %u: offset %llu in device memory is not aligned to %d",
 					  i, (ull)s->dev_off, block < 4096 ? block : 4096);
 	}
-	return csrec_fail(EINVAL, "P2P_READ: flags or segments refused");
+	return csrec_fail(EINVAL, "P2P_READ: refused, for no reason known here");
 }
 
 static int fail_p2p(const struct csrec_dev *dev, int err, int fd,
-		    const struct csrec_p2p_seg *segs, uint32_t n)
+		    const struct csrec_p2p_seg *segs, uint32_t n, uint32_t flags)
 {
 	switch (err) {
 	case EREMOTEIO:
@@ -458,7 +464,7 @@ static int fail_p2p(const struct csrec_dev *dev, int err, int fd,
 	case ENOTBLK:
 		return csrec_fail(err, "P2P_READ: descriptor %d is not a block device", fd);
 	case EINVAL:
-		return fail_p2p_einval(fd, segs, n);
+		return fail_p2p_einval(fd, segs, n, flags);
 	case ENOENT:
 		return csrec_fail(err, "P2P_READ: a segment's key or the fence is not of this context");
 	case ERANGE:
@@ -497,7 +503,7 @@ EXPORT int csrec_p2p_read(struct csrec_dev *dev, int fd, const struct csrec_p2p_
 		by_p2p += arg.p2p_bytes;
 		by_bounce += arg.bounce_bytes;
 		if (ret) {
-			ret = fail_p2p(dev, -ret, fd, segs + i, now);
+			ret = fail_p2p(dev, -ret, fd, segs + i, now, flags);
 			break;
 		}
 		i += now;
