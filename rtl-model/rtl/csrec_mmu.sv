@@ -510,7 +510,7 @@ module csrec_mmu #(
           addr_q <= raw_addr_i;
           left_q <= raw_write_i ? 64'd16 : 64'd64;
           seg_q <= raw_write_i ? 13'd16 : 13'd64;
-          pack_q <= 1024'(raw_wdata_i);
+          pack_q <= raw_write_i ? 1024'(raw_wdata_i) : '0;
           fill_q <= raw_write_i ? 7'd16 : 7'd0;
           wleft_q <= '0;
           state_q <= raw_write_i ? StWrite : StRead;
