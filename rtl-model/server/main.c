@@ -255,8 +255,6 @@ static void run(struct server *s, int sig_fd, struct waves *w, uint64_t start)
 		}
 		if (!busy)
 			s->stats.wakeups++;
-		if (p[0].revents)
-			on_signal(s, sig_fd, w, start);
 		if (s->fd < 0) {
 			if (p[1].revents)
 				conn_accept(s);
@@ -267,6 +265,9 @@ static void run(struct server *s, int sig_fd, struct waves *w, uint64_t start)
 			step(s);
 		dma_pump(s);
 		conn_writable(s);
+		/* Last, so that statistics tell of all that came before the signal. */
+		if (p[0].revents)
+			on_signal(s, sig_fd, w, start);
 	}
 }
 

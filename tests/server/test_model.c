@@ -138,10 +138,11 @@ void csrec_model_write(struct csrec_model *m, uint32_t off, unsigned int len, ui
 		m->dram_off = val;
 		break;
 	case TM_GO:
-		m->go = (unsigned int)val & 7;
+		if (!m->waiting)	/* its buffers are in use */
+			m->go = (unsigned int)val & 7;
 		break;
 	case TM_IRQ:
-		m->irq_pending = (unsigned int)val + 1;
+		m->irq_pending = (val & 7) + 1;
 		break;
 	case TM_BUSY:
 		m->busy = val;
