@@ -34,6 +34,7 @@ static struct {
 	unsigned int count;
 	unsigned int wait;	/* cycles until it is served */
 	unsigned int beat, beats;
+	unsigned int rsp_wait;	/* cycles from the last beat to the response */
 	bool started, offered;	/* offered: rd_valid is up and must stay */
 	uint8_t status;
 } mem;
@@ -90,6 +91,7 @@ static void mem_drive(struct port_in *in, struct run *r)
 	if (!mem.started) {
 		mem.started = true;
 		mem.beat = 0;
+		mem.rsp_wait = rnd_below(2) ? 0 : rnd_below(r->latency + 1);
 		mem.status = check(q);
 		mem.beats = q->op == OP_READ || q->op == OP_WRITE ? (q->len + 63) / 64 : 0;
 		if (mem.status) {
@@ -122,6 +124,10 @@ static bool mem_respond(struct port_in *in, const struct port_out *out, struct r
 
 	if (!mem.count || mem.wait || !mem.started || beat < mem.beats || chance(r->stall))
 		return false;
+	if (mem.rsp_wait) {
+		mem.rsp_wait--;
+		return false;
+	}
 	in->rsp_valid = true;
 	in->rsp_status = mem.status;
 	return true;
