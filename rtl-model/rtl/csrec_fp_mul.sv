@@ -108,9 +108,10 @@ module csrec_fp_mul (
     inf2_q   <= inf1_q;
   end
 
-  // Stage 3: the shift. Bits pushed out to the right are remembered in the sticky bit.
+  // Stage 3: the shift. Bits pushed out to the right are remembered in the sticky bit;
+  // beyond 24 places all bits are below the guard bit.
   wire   [9:0] right = -shift2_q;
-  wire  [47:0] lost = prod2_q & ~(48'hffff_ffff_ffff << right[5:0]);
+  wire  [47:0] lost = prod2_q & ~(48'hffff_ffff_ffff << right[4:0]);
   logic [47:0] shifted;
   logic        sticky;
 
@@ -118,8 +119,8 @@ module csrec_fp_mul (
     if (!shift2_q[9]) begin
       shifted = prod2_q << shift2_q[5:0];
       sticky  = 1'b0;
-    end else if (right < 10'd48) begin
-      shifted = prod2_q >> right[5:0];
+    end else if (right < 10'd32) begin
+      shifted = prod2_q >> right[4:0];
       sticky  = lost != '0;
     end else begin
       shifted = '0;

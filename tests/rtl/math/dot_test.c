@@ -41,21 +41,23 @@ static uint32_t operand(unsigned int kind)
 		return rnd();
 	case 2:		/* few values: exact cancellation, zeros of both signs */
 		return as_bits((float)(int)(rnd_below(5) - 2)) | (rnd() & 0x80000000);
-	default:	/* subnormal products */
+	case 3:		/* subnormal products */
 		return (rnd() & 0x80ffffff) | 0x20000000;
+	default:	/* the caller makes b negative: all products -0, the sum +0 */
+		return 0;
 	}
 }
 
 static void refill(struct slot *s)
 {
-	unsigned int kind = rnd_below(4);
+	unsigned int kind = rnd_below(5);
 
 	s->busy = true;
 	s->step = 0;
 	s->n = rnd_below(4) ? 1 + rnd_below(24) : 1 + rnd_below(MAX_N);
 	for (unsigned int i = 0; i < s->n; i++) {
 		s->a[i] = operand(kind);
-		s->b[i] = operand(kind);
+		s->b[i] = operand(kind) | (kind == 4 ? 0x80000000 : 0);
 	}
 }
 

@@ -64,7 +64,6 @@ static struct {
 	uint64_t count;
 	struct request checks[8];
 	unsigned int nchecks;
-	uint64_t writes;
 	bool check_after_data;
 	const char *violation;
 	struct mlp_out last;
@@ -153,7 +152,6 @@ static void mmu_cycle(const struct mlp_out *out, struct mlp_in *in)
 		} else {
 			mmu.check_after_data = true;
 		}
-		mmu.writes += out->req_op == 2;
 		mmu.status = check(&mmu.req, &g);
 		mmu.fail_after = mmu.status ? 0 : NONE;
 		if (mmu.count++ == mmu.fail_at) {
@@ -247,10 +245,10 @@ static void reset(void)
 static struct result run(const struct csrec_mlp_desc *d, uint64_t abort_at)
 {
 	struct result res = { .status = 0xff };
-	uint64_t began, limit;
+	uint64_t began, limit, count_at_abort = 0;
 	struct mlp_out out;
 
-	mmu.count = mmu.nchecks = mmu.writes = 0;
+	mmu.count = mmu.nchecks = 0;
 	mmu.check_after_data = false;
 	mmu.violation = NULL;
 
@@ -272,6 +270,10 @@ static struct result run(const struct csrec_mlp_desc *d, uint64_t abort_at)
 		in.abort = cycle - began >= abort_at;
 		in.done_ready = !stalled();
 		one_cycle(&out);
+		if (cycle - began <= abort_at)
+			count_at_abort = mmu.count;
+		else if (mmu.count > count_at_abort + 2)
+			violation("goes on after the abort");
 		if (out.done_valid && mmu.busy)
 			violation("done with a request outstanding");
 		if (out.done_valid && out.req_valid)
@@ -709,9 +711,13 @@ static void test_abort(unsigned int count)
 	struct mlp_out out;
 
 	for (unsigned int i = 0; i < count; i++) {
-		d = make(1 + rnd_below(40), 1 + rnd_below(64), 1 + rnd_below(20), rnd_below(3),
-			 rnd() & 1, true);
-		behave(rnd_below(10), rnd_below(30), true);
+		d = make(1 + rnd_below(40), i % 4 ? 1 + rnd_below(64) : MAX_WIDTH,
+			 1 + rnd_below(20), rnd_below(3), rnd() & 1, true);
+		/* without latency the next layer starts while old results could still come */
+		if (rnd() & 1)
+			behave(0, 0, false);
+		else
+			behave(rnd_below(10), rnd_below(30), true);
 		fill_all();
 		r = run(&d, rnd_below(1 + rnd_below(6000)));
 		if (r.status == CSREC_ST_ABORTED) {

@@ -17,7 +17,7 @@ MATH_PAIRS ?= 2000000
 
 math-cflags := -std=c17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off \
 	-I$(math-src) -I$(math-har) -I$(math-top)/uapi
-math-vflags := --cc -Wall --quiet -O3 --x-assign fast --x-initial fast --noassert \
+math-vflags := --cc -Wall --quiet -O3 --x-assign unique --x-initial unique \
 	-CFLAGS "-O2 -ffp-contract=off"
 math-vinc = $(shell verilator --getenv VERILATOR_ROOT)/include
 
