@@ -529,7 +529,8 @@ module csrec_sched #(
   assign raw_write_o = state_q == StPost;
   assign raw_addr_o = state_q == StPost ? cqb_q[pst_qid_q] + {28'd0, cq_slot, 4'd0}
                                         : sqb_q[cur_q] + {26'd0, sq_slot, 6'd0};
-  assign raw_wdata_o = {pst_detail_q, fetched_q[pst_qid_q][15:0], pst_field_q, cqe_status,
+  assign raw_wdata_o = {pst_detail_q, fetched_q[pst_qid_q][15:0],
+                        pst_status_q == csrec_pkg::ST_OK ? 16'd0 : pst_field_q, cqe_status,
                         pst_cid_q};
 
   // -------------------------------------------------------- engines, MSI-X
@@ -576,8 +577,6 @@ module csrec_sched #(
     case (state_q)
       StOff: begin
         disable_q <= 1'b0;
-        fatal_q <= 1'b0;
-        fatal_code_q <= csrec_pkg::FATAL_NONE;
         idle_q <= '0;
         cur_q <= '0;
         if (enable_i && !disable_i) begin
@@ -603,7 +602,13 @@ module csrec_sched #(
         end
       end
 
-      StBadConfig: if (disable_q) state_q <= StOff;
+      StBadConfig: begin
+        if (disable_q) begin
+          fatal_q <= 1'b0;
+          fatal_code_q <= csrec_pkg::FATAL_NONE;
+          state_q <= StOff;
+        end
+      end
 
       StScan: begin
         unit_q <= done_unit;
@@ -853,7 +858,6 @@ module csrec_sched #(
         pst_status_q <= done_status_i[8*unit_q+:8];
         pst_field_q <= done_field_i[16*unit_q+:16];
         pst_detail_q <= done_detail_i[64*unit_q+:64];
-        if (done_status_i[8*unit_q+:8] == csrec_pkg::ST_OK) pst_field_q <= '0;
         state_q <= disable_q ? StDrain : StPost;
       end
 
@@ -901,6 +905,8 @@ module csrec_sched #(
           wait_q <= '0;
           f_used_q <= '0;
           del_q <= 1'b0;
+          fatal_q <= 1'b0;
+          fatal_code_q <= csrec_pkg::FATAL_NONE;
           state_q <= StOff;
         end
       end

@@ -61,6 +61,8 @@ static int host_access(struct dev *d, bool write, uint32_t tag, uint64_t addr, v
 	if (addr < HOST_BASE || addr + len > HOST_BASE + HOST_SIZE ||
 	    (addr < d->fail_to && addr + len > d->fail_from))
 		return -EPERM;
+	if (addr < d->watch_to && addr + len > d->watch_from)
+		d->watched++;
 	d->host_bytes[write] += len;
 	if (d->n_late < MAX_LATE && rnd(d) % 100 < d->late_pct) {
 		struct late *l = &d->late[d->n_late++];

@@ -45,6 +45,8 @@ struct dev {
 	struct queue q[N_QUEUES];
 	unsigned int irqs[N_VECTORS + 1];	/* the last: vectors that cannot be */
 	uint64_t fail_from, fail_to;		/* bus errors here */
+	uint64_t watch_from, watch_to;		/* accesses here are counted */
+	unsigned int watched;
 	unsigned int late_pct;			/* host accesses answered late */
 	bool hold;				/* late answers are kept back */
 	struct late late[MAX_LATE];

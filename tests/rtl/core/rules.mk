@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Tests of the device without its engines' arithmetic. Included by tests/rtl/Makefile,
+# and usable alone: make -f tests/rtl/core/rules.mk core-check
+#
+#   core-all	builds	core-check  runs all (TAP)
+#   core_test      directed tests on the RTL with assertions
+#   lockstep_test  the same random commands to the RTL and to the golden device
+
+core-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+core-top := $(abspath $(core-src)/../../..)
+core-out := $(if $(O),$(abspath $(O)),$(core-top)/build/tests-rtl)/core
+core-rtl := $(core-top)/build/rtl-model
+core-lib := $(core-rtl)/libcsrec-model-rtl-fst.a
+core-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror \
+	-I$(core-top)/uapi -I$(core-top)/rtl-model/include -I$(core-src)
+
+.PHONY: core-all core-check core-model
+
+core-all: $(core-out)/core_test
+
+core-check: core-all
+	$(core-out)/core_test
+
+core-model:
+	$(MAKE) -C $(core-top)/rtl-model model O=$(core-rtl)
+$(core-lib): core-model
+
+$(core-out)/%.o: $(core-src)/%.c $(core-src)/dev.h $(core-top)/rtl-model/include/csrec_model.h
+	@mkdir -p $(@D)
+	$(CC) $(core-cflags) -c -o $@ $<
+
+$(core-out)/core_test: $(core-out)/core_test.o $(core-out)/dev.o $(core-lib)
+	$(CXX) -o $@ $^ -lpthread -lz -lm
