@@ -2245,7 +2245,301 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "interact", test_interact }, { "mlp", test_mlp },
 };
 
-/* device_test [NAME ...]: all tests, or those named */
+/* --- a trace of random commands, to be compared between models --- */
+
+/*
+ * One command after another, some with a field spoilt; a line for each: completion and
+ * a hash of all memory that commands may write. Inputs can only be read, outputs lie
+ * elsewhere, so nothing is left unspecified: two models must print the same.
+ */
+#define IN_SIZE		0x10000
+#define OUT_SIZE	0x8000
+#define T_IDS		0xc000		/* in an input region: ids, offsets, weights, descriptor */
+#define T_OFFSETS	0xc400
+#define T_WEIGHTS	0xc800
+#define T_DESC		0xf000
+
+static const uint32_t t_in[] = { KEY(1, 10), KEY(1, 11) }, t_out[] = { KEY(1, 12), KEY(1, 13) };
+static const uint32_t t_chip = KEY(1, 14), t_load = KEY(1, 15);
+static uint8_t *t_in_mem[2], *t_out_mem[2];
+
+static uint32_t below(uint32_t n)
+{
+	return (rnd() ^ rnd() >> 12) % n;
+}
+
+/* Bits of a float: anything, ordinary, around the subnormals, small integers */
+static uint32_t float_bits(unsigned int kind)
+{
+	static const uint32_t edge[] = {
+		0, 0x80000000, 1, 0x807fffff, 0x00800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
+		0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x33800000,
+	};
+	uint32_t sign = rnd() << 31, mant = rnd() & 0x7fffff;
+	float f;
+
+	switch (kind) {
+	case 0:
+		return below(4) ? rnd() << 16 ^ rnd() : edge[below(sizeof(edge) / 4)];
+	case 1:
+		return sign | (122 + below(10)) << 23 | mant;
+	case 2:
+		return sign | (50 + below(16)) << 23 | mant;
+	default:
+		f = (float)below(17) - 8;
+		memcpy(&mant, &f, 4);
+		return mant;
+	}
+}
+
+static void make_paged(uint32_t key, uint8_t rights, uint32_t list, uint32_t mem, uint32_t size)
+{
+	struct csrec_cmd c = cmd_region(key, CSREC_REGION_HOST, rights, DOMAIN,
+					HOST_BASE + list, size);
+	uint64_t page;
+	uint32_t i;
+
+	for (i = 0; i < size / 4096; i++) {
+		page = HOST_BASE + mem + i * 4096;
+		memcpy(host + list + 8 * i, &page, 8);
+	}
+	B(c, region)->levels = 1;
+	B(c, region)->page_shift = 12;
+	make(&c);
+}
+
+static void trace_regions(void)
+{
+	ready();
+	make_region(t_in[0], CSREC_REGION_DRAM, CSREC_RIGHT_READ, DOMAIN, 0x400000, IN_SIZE);
+	make_paged(t_in[1], CSREC_RIGHT_READ, H_LIST, H_DATA, IN_SIZE);
+	make_region(t_out[0], CSREC_REGION_DRAM, RW, DOMAIN, 0x500000, OUT_SIZE);
+	make_paged(t_out[1], RW, H_LIST + 0x1000, H_DATA + 0x20000, OUT_SIZE);
+	make_region(t_chip, CSREC_REGION_ONCHIP, CSREC_RIGHT_READ, DOMAIN, 0, IN_SIZE);
+	make_region(t_load, CSREC_REGION_ONCHIP, RW, DOMAIN, 0, IN_SIZE);
+	t_in_mem[0] = dram + 0x400000;
+	t_in_mem[1] = host + H_DATA;
+	t_out_mem[0] = dram + 0x500000;
+	t_out_mem[1] = host + H_DATA + 0x20000;
+	memset(t_out_mem[0], 0x55, OUT_SIZE);
+	memset(t_out_mem[1], 0x55, OUT_SIZE);
+}
+
+static uint64_t hash(const uint8_t *p, size_t n, uint64_t h)
+{
+	uint64_t v;
+
+	for (; n; n -= 8, p += 8) {
+		memcpy(&v, p, 8);
+		h = (h ^ v) * 0x100000001b3;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+/* Fresh floats in the inputs, and ids below nrows with offsets that fit, mostly. */
+static void trace_inputs(uint32_t nbags, uint32_t nids, uint32_t nrows)
+{
+	unsigned int kind = below(4), i, k;
+	uint32_t at, v;
+
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < T_IDS; i += 4) {
+			v = float_bits(kind);
+			memcpy(t_in_mem[k] + i, &v, 4);
+		}
+	for (i = 0; i < nids; i++) {
+		v = below(nrows + !below(200));
+		for (k = 0; k < 2; k++)
+			memcpy(t_in_mem[k] + T_IDS + 4 * i, &v, 4);
+		v = float_bits(kind);
+		for (k = 0; k < 2; k++)
+			memcpy(t_in_mem[k] + T_WEIGHTS + 4 * i, &v, 4);
+	}
+	for (i = 0, at = below(2); i <= nbags; i++) {
+		v = below(60) ? at : below(nids + 3);
+		for (k = 0; k < 2; k++)
+			memcpy(t_in_mem[k] + T_OFFSETS + 4 * i, &v, 4);
+		at += below(5);
+		if (at > nids)
+			at = nids;
+	}
+}
+
+static uint32_t any_in(void)
+{
+	return t_in[below(2)];
+}
+
+static uint32_t any_out(void)
+{
+	return t_out[below(2)];
+}
+
+static size_t trace_emb(struct csrec_emb_desc *d)
+{
+	uint32_t nbags = 1 + below(6), nids = 1 + below(30), nrows = 1 + below(20);
+
+	*d = (struct csrec_emb_desc){
+		.flags = below(2), .dim = 1 + (below(8) ? below(40) : 200 + below(56)),
+		.nbags = nbags, .nids = nids, .nrows = nrows,
+		.table_key = any_in(), .ids_key = any_in(), .offsets_key = any_in(),
+		.out_key = any_out(),
+		.table_off = 4 * below(64), .ids_off = T_IDS, .offsets_off = T_OFFSETS,
+		.out_off = 4 * below(512),
+	};
+	d->row_stride = 4 * (d->dim + below(4));
+	d->out_stride = 4 * (d->dim + below(4));
+	if (d->flags & CSREC_EMB_F_WEIGHTS) {
+		d->weights_key = any_in();
+		d->weights_off = T_WEIGHTS;
+	}
+	trace_inputs(nbags, nids, nrows);
+	return sizeof(*d);
+}
+
+static size_t trace_tt(struct csrec_tt_desc *d)
+{
+	static const uint16_t ranks[] = { 1, 2, 3, 5, 8, 9, 16, 32 };
+	uint32_t nbags = 1 + below(4), nids = 1 + below(12), size[3], k;
+	struct csrec_cmd c;
+
+	do {
+		*d = (struct csrec_tt_desc){
+			.flags = below(4), .nbags = nbags, .nids = nids,
+			.p = { 1 + below(4), 1 + below(4), 1 + below(4) },
+			.q = { 1 + below(6), 1 + below(6), 1 + below(8) },
+			.r = { ranks[below(8)], ranks[below(8)] },
+			.core_key = { t_chip, t_chip, t_chip }, .ids_key = any_in(),
+			.offsets_key = any_in(), .out_key = any_out(),
+			.ids_off = T_IDS, .offsets_off = T_OFFSETS, .out_off = 4 * below(512),
+		};
+		size[0] = d->p[0] * d->q[0] * d->r[0];
+		size[1] = d->p[1] * d->r[0] * d->q[1] * d->r[1];
+		size[2] = d->p[2] * d->r[1] * d->q[2];
+		for (k = 0; k < 3; k++)
+			d->core_off[k] = 4 * below(20) + (k ? d->core_off[k - 1] + 4 * size[k - 1] : 0);
+	} while (d->core_off[2] + 4 * size[2] > T_IDS || d->q[0] * d->q[1] * d->q[2] > 256);
+	d->out_stride = 4 * (d->q[0] * d->q[1] * d->q[2] + below(4));
+	d->nrows = d->p[0] * d->p[1] * d->p[2];
+	if (d->flags & CSREC_TT_F_WEIGHTS) {
+		d->weights_key = any_in();
+		d->weights_off = T_WEIGHTS;
+	}
+	trace_inputs(nbags, nids, d->nrows);
+	c = cmd_copy(t_load, 0, t_in[below(2)], 0, T_IDS);
+	do1(&ioq, &c);
+	return sizeof(*d);
+}
+
+static size_t trace_interact(struct csrec_interact_desc *d)
+{
+	*d = (struct csrec_interact_desc){
+		.op = below(4) ? CSREC_INTERACT_DOT : CSREC_INTERACT_CAT,
+		.nvec = 1 + below(10), .dim = 1 + below(40), .batch = 1 + below(3),
+		.in_key = any_in(), .out_key = any_out(),
+		.in_off = 4 * below(64), .out_off = 4 * below(256),
+	};
+	d->flags = below(2) && d->op == CSREC_INTERACT_DOT;
+	d->vec_stride = 4 * (d->dim + below(4));
+	d->in_stride = 4 * below(500);
+	d->out_stride = 4 * (d->dim * d->nvec + 55 + below(4));
+	trace_inputs(1, 1, 1);
+	return sizeof(*d);
+}
+
+static size_t trace_mlp(struct csrec_mlp_desc *d)
+{
+	*d = (struct csrec_mlp_desc){
+		.flags = below(2), .batch = 1 + below(3), .in_dim = 1 + below(70),
+		.out_dim = 1 + below(20), .act = below(3),
+		.x_key = any_in(), .w_key = any_in(), .y_key = any_out(),
+		.x_off = 4 * below(64), .w_off = 0x2000 + 4 * below(64), .y_off = 4 * below(256),
+	};
+	d->x_stride = 4 * (d->in_dim + below(4));
+	d->w_stride = 4 * (d->in_dim + below(4));
+	d->y_stride = 4 * (d->out_dim + below(4));
+	if (d->flags & CSREC_MLP_F_BIAS) {
+		d->bias_key = any_in();
+		d->bias_off = 0x8000 + 4 * below(64);
+	}
+	trace_inputs(1, 1, 1);
+	return sizeof(*d);
+}
+
+static void spoil(void *p, size_t size)
+{
+	size_t at = below(size), n = 1 + below(8);
+
+	while (n-- && at < size)
+		((uint8_t *)p)[at++] = below(3) ? rnd() : 0;
+}
+
+static int trace(uint32_t seed, unsigned int count)
+{
+	union {
+		struct csrec_emb_desc emb;
+		struct csrec_tt_desc tt;
+		struct csrec_interact_desc interact;
+		struct csrec_mlp_desc mlp;
+	} d;
+	struct csrec_cmd c;
+	struct csrec_cqe cqe;
+	unsigned int n;
+	uint64_t h;
+	size_t size;
+
+	mode_name = "trace";
+	rng = seed;
+	trace_regions();
+	for (n = 0; n < count; n++) {
+		unsigned int what = below(6);
+
+		size = 0;
+		if (what == 0) {
+			c = cmd_copy(any_out(), below(OUT_SIZE), any_in(), below(IN_SIZE),
+				     below(3) ? 1 + below(300) : 1 + below(9000));
+		} else if (what == 1) {
+			c = cmd_fill(any_out(), 4 * below(OUT_SIZE / 4), 4 + 4 * below(2000), rnd());
+		} else if (what == 2) {
+			c = cmd(CSREC_OP_EMB);
+			size = trace_emb(&d.emb);
+		} else if (what == 3) {
+			c = cmd(CSREC_OP_TT);
+			size = trace_tt(&d.tt);
+		} else if (what == 4) {
+			c = cmd(CSREC_OP_INTERACT);
+			size = trace_interact(&d.interact);
+		} else {
+			c = cmd(CSREC_OP_MLP);
+			size = trace_mlp(&d.mlp);
+		}
+		if (size) {
+			unsigned int where = below(2);
+
+			if (!below(4))
+				spoil(&d, size);
+			memcpy(t_in_mem[where] + T_DESC, &d, size);
+			B(c, desc)->desc_key = t_in[where];
+			B(c, desc)->desc_len = size;
+			B(c, desc)->desc_off = T_DESC;
+		}
+		if (!below(12))
+			spoil(c.body, sizeof(c.body));
+		cqe = do1(&ioq, &c);
+		h = hash(t_out_mem[0], OUT_SIZE, n);
+		h = hash(t_out_mem[1], OUT_SIZE, h);
+		printf("%u op %02x status %u field %04x detail %llx memory %016llx\n", n, c.opcode,
+		       cqe.status >> CSREC_CQE_STATUS_SHIFT, cqe.field,
+		       (unsigned long long)cqe.detail, (unsigned long long)h);
+	}
+	return 0;
+}
+
+/*
+ * device_test [NAME ...]: all tests, or those named
+ * device_test --trace SEED COUNT: no tests, but a trace to compare
+ */
 int main(int argc, char **argv)
 {
 	struct csrec_model_config cfg = CSREC_MODEL_CONFIG_DEFAULT;
@@ -2256,8 +2550,17 @@ int main(int argc, char **argv)
 	cfg.dram_size = DRAM_SIZE;
 	if (csrec_model_create(&m, &cfg, dram, &ops, NULL))
 		bail("csrec_model_create() failed");
-	printf("# model: %s\n", csrec_model_name(m));
+	if (argc < 2 || strcmp(argv[1], "--trace"))
+		printf("# model: %s\n", csrec_model_name(m));
 	mode_name = "at once";
+	if (argc == 4 && !strcmp(argv[1], "--trace")) {
+		db_base = reg(CSREC_REG_CAP_QUEUE) >> CSREC_CAPQ_DB_SHIFT;
+		db_shift = reg(CSREC_REG_CAP_QUEUE) >> CSREC_CAPQ_STRIDE_SHIFT & 0xff;
+		a = trace(strtoul(argv[2], NULL, 0), strtoul(argv[3], NULL, 0));
+		forget_pending();
+		csrec_model_destroy(m);
+		return a;
+	}
 	test_registers();	/* learns where the doorbells are */
 	for (mode = 0; mode < 2; mode++) {
 		late = mode;
