@@ -64,8 +64,8 @@ module csrec_mlp #(
   typedef enum logic [3:0] {
     StIdle,
     StValues,   // checks that need no region
-    StExtent,   // length of an operand: product
-    StCheck,    // region check of an operand
+    StExtent,   // extent of an operand: (rows - 1) * stride,
+    StCheck,    // and its region check
     StCheckRsp,
     StBias,     // bias read into bias_mem
     StTile,
@@ -148,6 +148,18 @@ module csrec_mlp #(
   logic [CntW-1:0] o_q;         // neuron: being computed; in the sigmoid
   logic [RowW-4:0] k_q;         // step within the dot product
   logic     [3:0] slot_q;       // sample of the step
+
+  // Extent of the operand being checked: all rows but the last, and the last one's bytes
+  logic    [31:0] ext_rows, ext_stride;
+
+  always_comb begin
+    case (op_q)
+      OpX: begin ext_rows = d_batch - 32'd1; ext_stride = d_x_stride; end
+      OpW: begin ext_rows = 32'(d_out_dim) - 32'd1; ext_stride = d_w_stride; end
+      OpY: begin ext_rows = d_batch - 32'd1; ext_stride = d_y_stride; end
+      default: begin ext_rows = '0; ext_stride = '0; end
+    endcase
+  end
 
   wire      [4:0] tile = left_q < 32'd16 ? left_q[4:0] : 5'd16;
   wire      [3:0] s_last = 4'(tile - 5'd1);
@@ -452,14 +464,8 @@ module csrec_mlp #(
             refuse(csrec_pkg::ST_BAD_VALUE, csrec_pkg::MLP_DESC_Y_STRIDE_LSB, 64'(d_y_stride));
         end
 
-        // (rows - 1) * stride, to which the last row's bytes are added
         StExtent: begin
-          case (op_q)
-            OpX: product_q <= 64'(d_batch - 1) * 64'(d_x_stride);
-            OpW: product_q <= 64'(d_out_dim - 1) * 64'(d_w_stride);
-            OpBias: product_q <= '0;
-            default: product_q <= 64'(d_batch - 1) * 64'(d_y_stride);
-          endcase
+          product_q <= 64'(ext_rows) * 64'(ext_stride);
           state_q <= StCheck;
         end
         StCheck: begin
