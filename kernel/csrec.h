@@ -171,6 +171,7 @@ struct csrec_watch {
 	u64 cycles;
 	unsigned int looks;	/* with the same progress */
 	unsigned int busy;	/* of these, with STATUS.BUSY */
+	u64 status;		/* of the last look */
 };
 
 struct csrec_dev {
@@ -242,6 +243,7 @@ int csrec_main_init(void);
 void csrec_main_exit(void);
 void csrec_cdev_init(struct csrec_dev *csd);
 int csrec_cdev_add(struct csrec_dev *csd);
+void csrec_cdev_del(struct csrec_dev *csd);
 void csrec_ctx_teardown(struct csrec_ctx *ctx);
 
 /* csrec_ring.c */

@@ -141,6 +141,7 @@ int csrec_admin_exec(struct csrec_dev *csd, const struct csrec_cmd *cmds, unsign
 	struct csrec_admin *admin = &csd->admin;
 	struct csrec_watch watch = {};
 	u16 cids[CSREC_ADMIN_BATCH];
+	int hung;
 
 	might_sleep();
 	if (WARN_ON_ONCE(n > CSREC_ADMIN_BATCH))
@@ -157,10 +158,12 @@ int csrec_admin_exec(struct csrec_dev *csd, const struct csrec_cmd *cmds, unsign
 		csrec_admin_irq(csd);
 		if (csrec_admin_done(admin, cids, n))
 			break;
-		if (csrec_hw_look(csd, &watch, true) > 0) {
+		hung = csrec_hw_look(csd, &watch, true);
+		if (hung > 0 || (!hung && watch.status & CSREC_STATUS_FATAL)) {
 			dev_err(&csd->pdev->dev,
-				"no progress in admin command 0x%02x: given up, needs a reset\n",
-				cmds[0].opcode);
+				"admin command 0x%02x %s (status 0x%llx): given up, needs a reset\n",
+				cmds[0].opcode, hung ? "makes no progress" : "hit a fatal error",
+				watch.status);
 			csrec_set_dead(csd, CSREC_FAILED);
 		}
 	}

@@ -329,6 +329,14 @@ int csrec_cdev_add(struct csrec_dev *csd)
 	return cdev_device_add(&csd->cdev, &csd->dev);
 }
 
+/* Its number is free again at once, though files may stay open. */
+void csrec_cdev_del(struct csrec_dev *csd)
+{
+	cdev_device_del(&csd->cdev, &csd->dev);
+	ida_free(&csrec_ida, csd->id);
+	csd->id = -ENODEV;
+}
+
 int csrec_main_init(void)
 {
 	int ret = alloc_chrdev_region(&csrec_devt, 0, CSREC_MINORS, CSREC_NAME);

@@ -65,6 +65,24 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 	spin_unlock(&csd->ctx_lock);
 }
 
+/*
+ * Has a device that was started kept its state? Not if it is off the bus (all ones, or
+ * whatever the bridge above makes of it) or was reset behind the driver's back.
+ */
+static int csrec_hw_check(struct csrec_dev *csd, u64 status)
+{
+	if (status != ~0ULL && status & CSREC_STATUS_READY)
+		return 0;
+	if ((u32)csrec_read(csd, CSREC_REG_ID) != CSREC_ID_MAGIC) {
+		dev_err(&csd->pdev->dev, "device does not answer on the bus\n");
+		csrec_set_dead(csd, CSREC_GONE);
+	} else {
+		dev_err(&csd->pdev->dev, "device has lost its state\n");
+		csrec_set_dead(csd, CSREC_FAILED);
+	}
+	return csrec_dead(csd);
+}
+
 /**
  * csrec_hw_look - does the device make progress?
  * @csd: device
@@ -72,18 +90,20 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
  * @admin: an admin command is awaited. The device has nothing to do then only if it has
  *	lost it; an I/O queue may as well be blocked in WAIT.
  *
- * Return: 1 hung, 0 not or not known yet, -ENODEV all ones (and the device is marked so).
+ * Return: 1 hung, 0 not or not known yet, -ENODEV or -EIO found dead (and marked so).
  */
 int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin)
 {
 	u64 status = csrec_read(csd, CSREC_REG_STATUS);
 	u64 progress, cycles;
+	int ret;
 
-	if (status == ~0ULL) {
-		dev_err(&csd->pdev->dev, "device does not answer on the bus\n");
-		csrec_set_dead(csd, CSREC_GONE);
-		return -ENODEV;
+	if (!csrec_dead(csd)) {
+		ret = csrec_hw_check(csd, status);
+		if (ret)
+			return ret;
 	}
+	watch->status = status;
 	progress = csrec_read(csd, CSREC_REG_CNT_PROGRESS);
 	cycles = csrec_read(csd, CSREC_REG_CNT_CYCLES);
 
@@ -112,7 +132,6 @@ static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
 	struct csrec_watch watch = {};
 	unsigned int ms = 1, waited = 0;
 	u64 status;
-	int ret;
 
 	for (;;) {
 		status = csrec_read(csd, CSREC_REG_STATUS);
@@ -132,14 +151,11 @@ static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
 			continue;
 		}
 		waited = 0;
-		ret = csrec_hw_look(csd, &watch, true);
-		if (ret > 0) {
+		if (csrec_hw_look(csd, &watch, true)) {
 			dev_err(&csd->pdev->dev, "no progress while %s\n",
 				ready ? "starting" : "stopping");
 			return -EIO;
 		}
-		if (ret)
-			return ret;
 	}
 }
 
@@ -421,7 +437,7 @@ static void csrec_remove(struct pci_dev *pdev)
 {
 	struct csrec_dev *csd = pci_get_drvdata(pdev);
 
-	cdev_device_del(&csd->cdev, &csd->dev);
+	csrec_cdev_del(csd);
 	csrec_shutdown_contexts(csd, CSREC_GONE);
 	csrec_irqs_free(csd);
 	csrec_ring_free(csd, &csd->admin.ring);
