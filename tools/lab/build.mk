@@ -1,27 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What `make build` does inside the lab: every part, each by its own Makefile, and the
-# module for each kernel of the lab.
+# module for each kernel of the lab. What they print goes to build/log; the end of it is
+# shown when one fails.
 
 KERNELS := $(patsubst /boot/config-%,%,$(wildcard /boot/config-*))
+LOG := build/log
+$(shell mkdir -p $(LOG))
+
+# $(1) name of the log and of what is built, $(2) arguments for make
+part = @echo '  build  $(1)'; \
+	$(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
+	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }
 
 .PHONY: all rtl userspace cli gen kselftest $(KERNELS)
 all: rtl cli gen kselftest $(KERNELS)
 
 rtl:
-	@echo '  device server'
-	@$(MAKE) -C rtl-model sim
+	$(call part,device-server,-C rtl-model sim)
 userspace:
-	@echo '  libcsrec'
-	@$(MAKE) -C userspace all
+	$(call part,libcsrec,-C userspace all)
 cli: userspace
-	@echo '  csrec'
-	@$(MAKE) -C tools/csrec all
+	$(call part,csrec,-C tools/csrec all)
 gen:
-	@$(MAKE) -C tools/gen all
+	$(call part,csrec-gen,-C tools/gen all)
 $(KERNELS):
-	@echo '  csrec.ko for $@'
-	@$(MAKE) -C kernel KREL=$@
+	$(call part,module-$@,-C kernel KREL=$@)
 kselftest:
-	@echo '  kselftests'
-	@$(MAKE) -C tests/kselftest all
+	$(call part,kselftest,-C tests/kselftest all)
