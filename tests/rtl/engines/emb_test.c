@@ -308,6 +308,6 @@ int main(int argc, char **argv)
 	sums(n);
 	stream_errors();
 	rules();
-	cut_short(n / 2);
+	cut_short(8 * n);
 	return tap_done();
 }

@@ -233,7 +233,7 @@ static void cut_short(unsigned int n)
 		struct run r, probe;
 
 		/* small ones: many points at which to cut, and fast */
-		make(i % 4 ? CSREC_INTERACT_DOT : CSREC_INTERACT_CAT, 0, 1 + rnd_below(8),
+		make(rnd_below(2) ? CSREC_INTERACT_DOT : CSREC_INTERACT_CAT, 0, 1 + rnd_below(8),
 		     1 + rnd_below(24), 1 + rnd_below(4));
 		expect();
 		run_random(&probe);
