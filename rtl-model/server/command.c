@@ -96,10 +96,6 @@ static void version(struct server *s, size_t len)
 			"{\"capabilities\":{\"max_msg_fds\":%d,\"max_data_xfer_size\":%u%s}}",
 			MAX_FDS, MAX_XFER, strstr(v->json, "\"write_multiple\"") ?
 			",\"write_multiple\":true" : "");
-		if (jlen > len - sizeof(*v)) {
-			strcpy(json, "{}");
-			jlen = 3;
-		}
 		if (jlen > len - sizeof(*v))
 			jlen = 0;
 	}
