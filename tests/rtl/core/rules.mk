@@ -10,7 +10,7 @@
 core-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 core-top := $(abspath $(core-src)/../../..)
 core-out := $(if $(O),$(abspath $(O)),$(core-top)/build/tests-rtl)/core
-core-rtl := $(core-top)/build/rtl-model
+core-rtl ?= $(core-top)/build/rtl-model
 core-lib := $(core-rtl)/libcsrec-model-rtl-fst.a
 core-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror \
 	-I$(core-top)/uapi -I$(core-top)/rtl-model/include -I$(core-src)
