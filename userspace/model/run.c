@@ -9,8 +9,8 @@
  *
  * A batch is one submission with one doorbell: the lookups that need nothing from the
  * drive, WAIT on a fence, the lookups that do, and the rest of the graph in its order.
- * The fence is raised when the drive's blocks have arrived, so the first part runs
- * while they are on their way.
+ * The driver raises the fence when the drive's blocks have arrived (which costs it an
+ * admin command), so the first part runs while they are on their way.
  */
 #include <errno.h>
 #include <stdlib.h>
