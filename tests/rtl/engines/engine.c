@@ -25,7 +25,7 @@ struct request {
 	uint32_t key;
 	uint64_t off, len;
 	bool fail;		/* by injection */
-	unsigned int fail_after;/* beats before it does */
+	unsigned int fail_after;/* beats before it does, if there are so many */
 };
 
 /* The request at work is queue[0]. */
@@ -98,6 +98,7 @@ static void mem_drive(struct port_in *in, struct run *r)
 			mem.beats = 0;
 		} else if (q->fail) {
 			mem.status = r->fail_status;
+			mem.rsp_wait = rnd_below(300);
 			if (q->fail_after < mem.beats)
 				mem.beats = q->fail_after;
 		}
@@ -184,7 +185,8 @@ static bool mem_update(const struct engine *e, const struct port_in *in,
 				return complain(e, "request with a length of 0 or above 4096");
 			if ((long)r->accesses++ == r->fail_at) {
 				q->fail = true;
-				q->fail_after = rnd_below((q->len + 63) / 64 + 1);
+				q->fail_after = rnd_below(2) ? 64
+							     : rnd_below((q->len + 63) / 64 + 1);
 				r->failed_key = q->key;
 			}
 		}
