@@ -7,12 +7,12 @@
  *   csd->reset_lock	rwsem. Read: an ioctl, or close, is at work. Write: the
  *			device is being stopped (remove, reset). Whoever wants it for
  *			writing first sets csd->state, which ends every wait in here.
- *   csd->queue_lock	mutex. csd->queues[], and QUEUE_CREATE and QUEUE_DELETE.
+ *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
  *   queue->submit_lock	mutex. Writing to a submission ring.
  *   bounce->lock	mutex. The bounce buffer.
- *   vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
- *			spinlocks; the first two nest in this order and are taken by
- *			the interrupt handler, as is admin->lock.
+ *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
+ *			spinlocks; queue->lock nests in the first two. The interrupt
+ *			handler takes those of vector, queue and admin.
  *
  * Memory that the device may still touch is given back only after the device has
  * confirmed that it does not (QUEUE_DELETE, REGION_INVAL), or has been stopped. An object
@@ -84,7 +84,7 @@ struct csrec_queue {
 	struct csrec_vector *vector;
 	struct list_head node;	/* vector->queues */
 	u16 qid;
-	bool closing;		/* queue_lock: being destroyed, not to be found */
+	bool closing;		/* not (yet, or any more) to be found by its handle */
 	bool failed;		/* reset by the watchdog */
 	bool deleted;		/* queue_lock: the device has confirmed QUEUE_DELETE */
 	struct mutex submit_lock;
@@ -204,7 +204,8 @@ struct csrec_dev {
 	unsigned int nr_vectors;
 	struct csrec_vector *vectors;
 
-	struct mutex queue_lock;	/* queues, watch */
+	struct mutex queue_lock;	/* queues (with queues_lock), watch */
+	spinlock_t queues_lock;		/* looking at queues, short of queue_lock */
 	struct csrec_queue **queues;	/* by qid, [0] unused */
 	struct csrec_watch watch;
 	struct delayed_work watchdog;

@@ -329,6 +329,7 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	INIT_LIST_HEAD(&csd->ctxs);
 	ida_init(&csd->domains);
 	mutex_init(&csd->queue_lock);
+	spin_lock_init(&csd->queues_lock);
 	mutex_init(&csd->bounce.lock);
 	INIT_DELAYED_WORK(&csd->watchdog, csrec_queue_watchdog);
 	csrec_admin_init(csd);

@@ -27,28 +27,47 @@ static void csrec_queue_put(struct csrec_queue *q)
 }
 
 /* A queue of this context by its handle, which is its hardware number. */
-static struct csrec_queue *csrec_queue_find(struct csrec_ctx *ctx, u32 id)
+static struct csrec_queue *csrec_queue_get(struct csrec_ctx *ctx, u32 id)
 {
 	struct csrec_dev *csd = ctx->csd;
 	struct csrec_queue *q;
 
-	lockdep_assert_held(&csd->queue_lock);
 	if (!id || id > csd->nr_ioq)
 		return NULL;
+	spin_lock(&csd->queues_lock);
 	q = csd->queues[array_index_nospec(id, csd->nr_ioq + 1)];
-	return q && q->ctx == ctx && !q->closing ? q : NULL;
+	if (q && q->ctx == ctx && !READ_ONCE(q->closing))
+		kref_get(&q->ref);
+	else
+		q = NULL;
+	spin_unlock(&csd->queues_lock);
+	return q;
 }
 
-static struct csrec_queue *csrec_queue_get(struct csrec_ctx *ctx, u32 id)
+static void csrec_queue_link(struct csrec_dev *csd, struct csrec_queue *q)
 {
-	struct csrec_queue *q;
+	lockdep_assert_held(&csd->queue_lock);
+	spin_lock(&csd->queues_lock);
+	csd->queues[q->qid] = q;
+	spin_unlock(&csd->queues_lock);
+	spin_lock_irq(&q->vector->lock);
+	list_add_tail(&q->node, &q->vector->queues);
+	spin_unlock_irq(&q->vector->lock);
+	q->ctx->nr_queues++;
+}
 
-	mutex_lock(&ctx->csd->queue_lock);
-	q = csrec_queue_find(ctx, id);
-	if (q)
-		kref_get(&q->ref);
-	mutex_unlock(&ctx->csd->queue_lock);
-	return q;
+/* Off the books; the rings stay until the last waiter has left. */
+static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
+{
+	lockdep_assert_held(&csd->queue_lock);
+	spin_lock_irq(&q->vector->lock);
+	list_del(&q->node);
+	spin_unlock_irq(&q->vector->lock);
+	spin_lock(&csd->queues_lock);
+	csd->queues[q->qid] = NULL;
+	spin_unlock(&csd->queues_lock);
+	q->ctx->nr_queues--;
+	csrec_queue_put(q);
 }
 
 /* Looks for new completions. True if there are any. Called by the interrupt handler too. */
@@ -107,17 +126,6 @@ static int csrec_queue_delete_hw(struct csrec_dev *csd, struct csrec_queue *q)
 	return ret;
 }
 
-/* Off the books; the rings stay until the last waiter has left. */
-static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
-{
-	spin_lock_irq(&q->vector->lock);
-	list_del(&q->node);
-	spin_unlock_irq(&q->vector->lock);
-	csd->queues[q->qid] = NULL;
-	q->ctx->nr_queues--;
-	csrec_queue_put(q);
-}
-
 /* On failure the queue stays for csrec_queues_teardown(). */
 static int csrec_queue_destroy(struct csrec_dev *csd, struct csrec_queue *q)
 {
@@ -172,11 +180,8 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 	if (csd->nr_vectors > 1)
 		vector = 1 + (q->qid - 1) % (csd->nr_vectors - 1);
 	q->vector = &csd->vectors[vector];
-	csd->queues[q->qid] = q;
-	ctx->nr_queues++;
-	spin_lock_irq(&q->vector->lock);
-	list_add_tail(&q->node, &q->vector->queues);
-	spin_unlock_irq(&q->vector->lock);
+	q->closing = true;
+	csrec_queue_link(csd, q);
 
 	body.qid = cpu_to_le16(q->qid);
 	body.log2_entries = ilog2(arg->entries);
@@ -186,12 +191,13 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 	body.cq_base = cpu_to_le64(q->ring.cq_dma);
 	csrec_queue_cmd(&cmd, CSREC_OP_QUEUE_CREATE, &body);
 	ret = csrec_admin_exec(csd, &cmd, 1);
-	if (ret < 0)
-		q->closing = true;	/* may exist: left to csrec_queues_teardown() */
-	else if (ret > 0)
+	/* without an answer it may exist: left to csrec_queues_teardown() */
+	if (ret > 0)
 		csrec_queue_unlink(csd, q);
-	else
+	if (!ret) {
 		arg->queue_id = q->qid;
+		WRITE_ONCE(q->closing, false);
+	}
 	mutex_unlock(&csd->queue_lock);
 	return ret > 0 ? -EIO : ret;
 
@@ -210,11 +216,15 @@ int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp)
 
 	if (arg->rsvd)
 		return -EINVAL;
+	q = csrec_queue_get(ctx, arg->queue_id);
+	if (!q)
+		return -ENOENT;
 	mutex_lock(&csd->queue_lock);
-	q = csrec_queue_find(ctx, arg->queue_id);
-	if (q)
+	/* somebody else may have been first */
+	if (!q->closing)
 		ret = csrec_queue_destroy(csd, q);
 	mutex_unlock(&csd->queue_lock);
+	csrec_queue_put(q);
 	return ret;
 }
 
@@ -256,7 +266,7 @@ bool csrec_queues_ready(struct csrec_ctx *ctx)
 	bool ready = false;
 	unsigned int i;
 
-	mutex_lock(&csd->queue_lock);
+	spin_lock(&csd->queues_lock);
 	for (i = 1; i <= csd->nr_ioq && !ready; i++) {
 		struct csrec_queue *q = csd->queues[i];
 
@@ -265,7 +275,7 @@ bool csrec_queues_ready(struct csrec_ctx *ctx)
 		csrec_queue_scan(q);
 		ready = READ_ONCE(q->ring.posted) != READ_ONCE(q->ring.head);
 	}
-	mutex_unlock(&csd->queue_lock);
+	spin_unlock(&csd->queues_lock);
 	return ready;
 }
 

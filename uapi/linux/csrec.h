@@ -78,7 +78,10 @@ struct csrec_queue_create {
 	__u32	queue_id;		/* out: this context's handle */
 };
 
-/* QUEUE_DESTROY: aborts what is in flight, waits for it. -ENOENT no such queue. */
+/*
+ * QUEUE_DESTROY: aborts what is in flight, waits for it. -ENOENT no such queue. Completions
+ * that WAIT has not returned are lost; a WAIT under way ends, with -ENOENT if it took none.
+ */
 struct csrec_queue_destroy {
 	__u32	size;
 	__u32	flags;			/* 0 */
@@ -90,9 +93,12 @@ struct csrec_queue_destroy {
  * MEM_REGISTER: pins [addr, addr + len) of the caller and makes it a HOST region.
  * rights: CSREC_RIGHT_READ the device may read (source; a read-only mapping is
  * enough), _WRITE it may write (needs a writable mapping, else -EFAULT). addr and
- * len need no alignment; len 1..CSREC_MEM_MAX_PIN. -EFAULT not mapped; -ENOMEM over
- * RLIMIT_MEMLOCK; -ENOSPC no region slot.
- * The memory stays pinned until MEM_FREE or close. Contents belong to the caller.
+ * len need no alignment. -EINVAL rights empty or unknown, len 0 or above
+ * CSREC_MEM_MAX_PIN, or addr + len wraps; -EFAULT not mapped; -ENOMEM over RLIMIT_MEMLOCK
+ * (which CAP_IPC_LOCK lifts); -ENOSPC no region slot; -EOPNOTSUPP the host reaches this
+ * memory only through DMA bounce buffers.
+ * The memory stays pinned until MEM_FREE or close. Contents belong to the caller. A process
+ * that forks should keep it from its children (MADV_DONTFORK).
  */
 struct csrec_mem_register {
 	__u32	size;
@@ -156,7 +162,8 @@ struct csrec_fence_op {
  * SUBMIT: puts count commands on a queue and rings its doorbell once. Takes as many
  * as fit (a command counts until WAIT has returned its completion); submitted says
  * how many. -EAGAIN none fit; -ENOENT no such queue; -EINVAL count 0 or above
- * CSREC_SUBMIT_MAX. The driver does not look into commands: the device checks them.
+ * CSREC_SUBMIT_MAX; -EIO the driver has reset the queue, see WAIT: destroy it. The driver
+ * does not look into commands: the device checks them.
  */
 struct csrec_submit {
 	__u32	size;
@@ -172,13 +179,15 @@ struct csrec_submit {
 
 /*
  * WAIT: takes completions of one queue, oldest first, until min are there, then up to
- * max without waiting more. timeout_ns: -1 waits for ever, 0 polls. Fails only if it
- * took none: -EAGAIN none with timeout 0, -ETIMEDOUT, -EINTR on a signal, -ENOENT no
- * queue, -EINVAL min above max or max 0 or above CSREC_SUBMIT_MAX, or min more than
- * is outstanding; -EIO if the driver found the device to make no progress and
- * reset the queue.
+ * max without waiting more. timeout_ns: -1 waits for ever, 0 polls. min 0 does not wait
+ * either, and count may be 0. Fails only if it took none: -EAGAIN none with timeout 0, or
+ * other waiters took them all; -ETIMEDOUT; -EINTR on a signal, also with SA_RESTART, as the
+ * timeout is relative; -ENOENT no queue; -EINVAL min above max, max 0 or above
+ * CSREC_SUBMIT_MAX, min more than is outstanding, or timeout_ns below -1; -EIO if the driver
+ * found the device to make no progress and reset the queue. -EFAULT takes none either,
+ * unless the memory goes away during the call.
  * poll(): EPOLLIN while any queue of the context has a completion, EPOLLHUP when the
- * device is gone.
+ * device is gone, was reset, or does not answer.
  */
 struct csrec_wait {
 	__u32	size;
@@ -200,8 +209,10 @@ struct csrec_wait {
  * the PCIe topology allow it and bounces through host memory otherwise; which one
  * it was is told in p2p_bytes and bounce_bytes.
  * CSREC_P2P_F_ONLY: never bounce; -EREMOTEIO if not possible.
- * CSREC_P2P_F_BOUNCE: always bounce (for tests and comparison).
+ * CSREC_P2P_F_BOUNCE: always bounce (for tests and comparison). Not both: -EINVAL.
  * If fence_key is not 0 the fence is raised to fence_value once the data is there.
+ *
+ * Data that is dirty in the page cache of the drive is written out before.
  *
  * -EBADF fd not open for reading; -ENOTBLK not a block device; -EINVAL alignment,
  * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
