@@ -495,7 +495,8 @@ static void check_answer(struct server *s, const uint64_t *msg)
 static void check_failed(struct server *s)
 {
 	s->check.active = false;
-	if (s->check_answered || ++s->check_errors < CHECK_ERRORS)
+	/* With bus mastering off meanwhile, refusing is what a client should do. */
+	if (s->check_answered || !cfg_master_on(s) || ++s->check_errors < CHECK_ERRORS)
 		return;
 	say(s, "warning: the client does not answer DMA_READ, so it cannot be checked that guest "
 	    "memory is shared");

@@ -490,7 +490,8 @@ int main(int argc, char **argv)
 	if (ready_fd >= 0) {
 		if (write(ready_fd, "listening\n", 10) != 10)
 			say(s, "--ready-fd %d: %s", ready_fd, strerror(errno));
-		close(ready_fd);
+		if (ready_fd > STDERR_FILENO)
+			close(ready_fd);
 	}
 	run(s, sig_fd, &waves, start);
 

@@ -1776,7 +1776,7 @@ static void t_options(void)
 	static const char *const fst[] = { "--socket", "/tmp/x", "--fst", "/tmp/x.fst", NULL };
 	static const char *const all[] = { "--dram-size", "1M", "--dram-latency", "10",
 		"--host-latency", "20", "--host-bandwidth", "3300", "--jitter", "3", "--stall",
-		"5", "--seed", "7", "--trace-dma", "-v", NULL };
+		"5", "--seed", "7", "--trace-dma", "-v", "--ready-fd", "2", NULL };
 	char long_path[200];
 	const char *const too_long[] = { "--socket", long_path, NULL };
 
@@ -1790,6 +1790,8 @@ static void t_options(void)
 	EQ(server_run(binary, fst), 1);			/* the test model has no waves */
 	up_with(all);
 	EQ(cfg(&cl, 0, 2), CSREC_PCI_VENDOR);
+	CHECK(server_log_has(&srv, "listening"));	/* --ready-fd */
+	CHECK(server_log_has(&srv, "VERSION"));		/* -v */
 	kill(srv.pid, SIGUSR1);				/* no waves: said, not fatal */
 	EQ(cfg(&cl, 0, 2), CSREC_PCI_VENDOR);
 }
