@@ -3,28 +3,37 @@
 # Tests of the device without its engines' arithmetic. Included by tests/rtl/Makefile,
 # and usable alone: make -f tests/rtl/core/rules.mk core-check
 #
-#   core-all	builds	core-check  runs all (TAP)
-#   core_test      directed tests on the RTL with assertions
-#   lockstep_test  the same random commands to the RTL and to the golden device
+#   core-all	builds	core-check  runs all (TAP)	core-long  lock-step, 20 times longer
+#   core_test    directed tests on the RTL with assertions
+#   lockstep.sh  the same random commands to the RTL and to the golden device
 
 core-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 core-top := $(abspath $(core-src)/../../..)
 core-out := $(if $(O),$(abspath $(O)),$(core-top)/build/tests-rtl)/core
 core-rtl ?= $(core-top)/build/rtl-model
 core-lib := $(core-rtl)/libcsrec-model-rtl-fst.a
+core-golden ?= $(core-top)/build/golden
+core-golden-lib := $(core-golden)/libcsrec-model-golden.a
 core-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror \
 	-I$(core-top)/uapi -I$(core-top)/rtl-model/include -I$(core-src)
 
-.PHONY: core-all core-check core-model
+.PHONY: core-all core-check core-long core-model core-golden
 
-core-all: $(core-out)/core_test
+core-all: $(addprefix $(core-out)/,core_test lockstep_rtl lockstep_golden)
 
 core-check: core-all
 	$(core-out)/core_test
+	$(core-src)/lockstep.sh $(core-out)
+
+core-long: core-all
+	$(core-src)/lockstep.sh $(core-out) 20
 
 core-model:
 	$(MAKE) -C $(core-top)/rtl-model model O=$(core-rtl)
 $(core-lib): core-model
+core-golden:
+	$(MAKE) -C $(core-top)/rtl-model/golden O=$(core-golden)
+$(core-golden-lib): core-golden
 
 $(core-out)/%.o: $(core-src)/%.c $(core-src)/dev.h $(core-top)/rtl-model/include/csrec_model.h
 	@mkdir -p $(@D)
@@ -32,3 +41,7 @@ $(core-out)/%.o: $(core-src)/%.c $(core-src)/dev.h $(core-top)/rtl-model/include
 
 $(core-out)/core_test: $(core-out)/core_test.o $(core-out)/dev.o $(core-lib)
 	$(CXX) -o $@ $^ -lpthread -lz -lm
+$(core-out)/lockstep_rtl: $(core-out)/lockstep.o $(core-out)/dev.o $(core-lib)
+	$(CXX) -o $@ $^ -lpthread -lz -lm
+$(core-out)/lockstep_golden: $(core-out)/lockstep.o $(core-out)/dev.o $(core-golden-lib)
+	$(CC) -o $@ $^ $(core-golden)/libcsrec-golden.a -lm
