@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The watchdog, against a device that hangs on purpose (hang_sim.c). Run by hang.sh.
+ */
+#include <libgen.h>
+
+#include "csrec_test.h"
+
+#define SLOW	0xdea1
+#define HUNG	0xdea2
+#define DEAD	0xdea3
+#define STUCK	0xdea4
+#define TRUTH	0xdea0
+
+FIXTURE(hang)
+{
+	int fd;
+	int q;
+	uint32_t fence;
+	char reset[96];
+};
+
+FIXTURE_SETUP(hang)
+{
+	char link[256] = {};
+
+	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
+	snprintf(self->reset, sizeof(self->reset), "/sys/bus/pci/devices/%s/reset",
+		 basename(link));
+	self->fd = dev_open();
+	ASSERT_LE(0, self->fd);
+	self->q = q_create(self->fd, 16);
+	ASSERT_LT(0, self->q);
+	ASSERT_EQ(0, fence_create(self->fd, 0, &self->fence));
+}
+
+FIXTURE_TEARDOWN(hang)
+{
+	if (self->fd >= 0)
+		close(self->fd);
+}
+
+/* The device goes into a mode, with one command left in flight. */
+static int begin(int fd, int q, uint32_t fence, uint16_t mode)
+{
+	struct csrec_cmd cmds[2] = { cmd_make(CSREC_OP_NOP, mode),
+				     cmd_fence(CSREC_OP_WAIT, fence, 1) };
+
+	return q_submit(fd, q, cmds, 2);
+}
+
+/* Busy for longer than the watchdog looks, but never without progress. */
+TEST_F(hang, slow_is_not_hung)
+{
+	struct csrec_cmd truth = cmd_make(CSREC_OP_NOP, TRUTH);
+	struct csrec_cqe cqes[2];
+	int q2 = q_create(self->fd, 2);
+
+	ASSERT_LT(0, q2);
+	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, SLOW));
+	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
+	EXPECT_EQ(-ETIMEDOUT, q_wait(self->fd, self->q, cqes, 1, 1, 10000 * MS));
+	ASSERT_EQ(0, run_cmd(self->fd, q2, &truth, cqes));
+	EXPECT_EQ(0, fence_signal(self->fd, self->fence, 1));
+	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
+	EXPECT_EQ(0, cqe_status(cqes));
+}
+
+/* No progress: the queue with work in flight is reset, and nothing else is. */
+TEST_F(hang, queue_is_reset)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	int other = dev_open(), q2 = q_create(other, 2), ret;
+	struct csrec_cqe cqes[2];
+
+	ASSERT_LT(0, q2);
+	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, HUNG));
+	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
+	ret = q_wait(self->fd, self->q, cqes, 1, 1, -1);
+	if (ret == 1) {
+		/* the command that was cut short, if the device said so */
+		EXPECT_EQ(CSREC_ST_ABORTED, cqe_status(cqes));
+		ret = q_wait(self->fd, self->q, cqes, 1, 1, -1);
+	}
+	EXPECT_EQ(-EIO, ret);
+	EXPECT_EQ(-EIO, q_submit(self->fd, self->q, &nop, 1));
+	EXPECT_EQ(0, q_destroy(self->fd, self->q));
+	self->q = q_create(self->fd, 16);
+	ASSERT_LT(0, self->q);
+	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, cqes));
+	EXPECT_EQ(0, run_cmd(other, q2, &nop, cqes));
+	close(other);
+}
+
+static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, uint16_t mode)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	uint8_t *host = pages(64 * KIB);
+	struct csrec_cqe cqes[2];
+	uint32_t key;
+	int ret;
+
+	ASSERT_EQ(0, mem_register(self->fd, host, 64 * KIB, CSREC_RIGHT_WRITE, &key));
+	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, mode));
+	do {
+		ret = q_wait(self->fd, self->q, cqes, 1, 1, -1);
+	} while (ret > 0);
+	EXPECT_EQ(-EIO, ret);
+	EXPECT_EQ(-EIO, mem_free(self->fd, key));
+	EXPECT_EQ(-EIO, q_submit(self->fd, self->q, &nop, 1));
+	/* lets go of everything though the device confirms nothing */
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_EQ(-EIO, dev_open());
+
+	ASSERT_EQ(0, write_file(self->reset, "1"));
+	self->fd = dev_open();
+	ASSERT_LE(0, self->fd);
+	self->q = q_create(self->fd, 16);
+	ASSERT_LT(0, self->q);
+	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, cqes));
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &key));
+}
+
+/* The admin queue does not answer either: the device is given up until it is reset. */
+TEST_F(hang, device_is_given_up)
+{
+	dies(_metadata, self, DEAD);
+}
+
+/* Not even its clock moves. */
+TEST_F(hang, device_without_a_clock)
+{
+	dies(_metadata, self, STUCK);
+}
+
+TEST_HARNESS_MAIN

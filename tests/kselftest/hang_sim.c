@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A device that hangs when told to: the golden model with its registers lied about. Linked
+ * with --wrap into a device server of its own, for hang.c. A NOP with one of these
+ * cids, once fetched, starts the lie:
+ *
+ *   0xdea1	slow: always busy, and progress with every look
+ *   0xdea2	hung: always busy, cycles go by, no progress; ends with a QUEUE_DELETE
+ *   0xdea3	dead: the same, and nothing is executed any more; ends with a reset
+ *   0xdea4	stuck: as dead, and not even cycles go by
+ *   0xdea0	the truth again
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <linux/csrec_hw.h>
+
+#include "csrec_model.h"
+
+int __real_csrec_model_create(struct csrec_model **out, const struct csrec_model_config *cfg,
+			      void *dram, const struct csrec_host_ops *ops, void *opaque);
+int __wrap_csrec_model_create(struct csrec_model **out, const struct csrec_model_config *cfg,
+			      void *dram, const struct csrec_host_ops *ops, void *opaque);
+uint64_t __real_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len);
+uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len);
+unsigned int __real_csrec_model_step(struct csrec_model *m, unsigned int cycles);
+unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int cycles);
+void __real_csrec_model_reset(struct csrec_model *m);
+void __wrap_csrec_model_reset(struct csrec_model *m);
+
+static enum { TRUTH, SLOW, HUNG, DEAD, STUCK } state;
+static uint64_t progress, cycles;
+static struct csrec_host_ops below;
+
+/* Sees every command as it is fetched. */
+static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
+{
+	int ret = below.read(opaque, tag, addr, buf, len);
+
+	for (size_t i = 0; !ret && i + 64 <= len; i += 64) {
+		const uint8_t *cmd = (const uint8_t *)buf + i;
+
+		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa4)
+			state = cmd[2] - 0xa0;
+		if (cmd[0] == CSREC_OP_QUEUE_DELETE && state == HUNG)
+			state = TRUTH;
+	}
+	return ret;
+}
+
+int __wrap_csrec_model_create(struct csrec_model **out, const struct csrec_model_config *cfg,
+			      void *dram, const struct csrec_host_ops *ops, void *opaque)
+{
+	static struct csrec_host_ops mine;
+
+	below = *ops;
+	mine = *ops;
+	mine.read = spy;
+	return __real_csrec_model_create(out, cfg, dram, &mine, opaque);
+}
+
+uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len)
+{
+	if (state == TRUTH || len != 8)
+		return __real_csrec_model_read(m, off, len);
+	switch (off) {
+	case CSREC_REG_STATUS:
+		return CSREC_STATUS_READY | CSREC_STATUS_BUSY;
+	case CSREC_REG_CNT_PROGRESS:
+		return state == SLOW ? ++progress : progress;
+	case CSREC_REG_CNT_CYCLES:
+		return state == STUCK ? cycles : (cycles += 1 << 20);
+	default:
+		return __real_csrec_model_read(m, off, len);
+	}
+}
+
+unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int n)
+{
+	return state >= DEAD ? 0 : __real_csrec_model_step(m, n);
+}
+
+void __wrap_csrec_model_reset(struct csrec_model *m)
+{
+	state = TRUTH;
+	__real_csrec_model_reset(m);
+}
