@@ -21,7 +21,9 @@ result() {	# STATUS NAME LOG
 	fi
 }
 
-log=$out/check-style.log
+tmp=$(mktemp -d "$out/check-style.XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+log=$tmp/log
 echo "TAP version 13"
 for f in "$kernel"/*.[ch] "$uapi"/*.h; do
 	ignore=
@@ -35,13 +37,12 @@ for f in "$kernel"/*.[ch] "$uapi"/*.h; do
 	result $status "checkpatch ${f##*/}" "$log"
 done
 build() {	# RELEASE NAME [CHECK=1]: warnings are failures
-	rm -rf "${out:?}/check-$1"
-	make -C "$kernel" O="$out/check-$1" KREL="$1" ${3:+"$3"} >"$log" 2>&1
+	rm -rf "$tmp/build"
+	make -C "$kernel" O="$tmp/build" KREL="$1" ${3:+"$3"} >"$log" 2>&1
 	status=$?
 	grep -E '(warning|error):' "$log" >"$log.w" && status=1
 	[ $status = 0 ] || [ -s "$log.w" ] || cp "$log" "$log.w"
 	result $status "$2 $1" "$log.w"
-	rm -rf "${out:?}/check-$1"
 }
 for release in "$@"; do
 	build "$release" W=1
