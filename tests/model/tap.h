@@ -19,6 +19,7 @@ static inline bool tap(bool good, const char *fmt, ...)
 	vprintf(fmt, ap);
 	va_end(ap);
 	putchar('\n');
+	fflush(stdout);		/* a sanitizer's exit does not */
 	tap_bad += !good;
 	return good;
 }
@@ -26,6 +27,7 @@ static inline bool tap(bool good, const char *fmt, ...)
 static inline int tap_done(void)
 {
 	printf("1..%u\n", tap_n);
+	fflush(stdout);
 	return tap_bad != 0;
 }
 

@@ -77,6 +77,10 @@ static void tsv_lines(void)
 	tap(c.dense[3] == 0x1.62e43p-1f, "1 gives ln 2 in fp32");
 	/* 2147483647 and the sum round to 2^31 in fp32; ln 2^31 = 21.487562597... */
 	tap(c.dense[4] == 21.487562597358305f, "2^31-1 gives ln 2^31");
+	/* x + 1 is 16777232 in fp32; from 16777234 the logarithm would be an ulp more */
+	line = "1\t16777233\t\t\t\t\t\t\t\t\t\t\t\t\t\tdeadbeef\t" H25;
+	tap(csm_tsv_line(&c, line, strrchr(line, '\t') - line) == NULL && c.dense[0] == 0x1.0a2b24p4f,
+	    "x and x + 1 are rounded to fp32 before the logarithm");
 	tap(c.cat[0] == 0 && c.cat[1] == 0xdeadbeef, "empty and hexadecimal category");
 	tap(csm_tsv_line(&c, "1\0", 2) != NULL, "a zero byte does not end the line");
 }

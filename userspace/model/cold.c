@@ -83,6 +83,28 @@ static int read_at(int fd, void *buf, size_t len, uint64_t off, const char *name
 	return 0;
 }
 
+/* Another descriptor for the same file that reads past the page cache; -1 if none can. */
+static int direct_fd(int fd)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+}
+
+/* Whole blocks, from the drive itself where that is possible. */
+static int read_blocks(int direct, int fd, void *buf, size_t len, uint64_t off, const char *name,
+		       struct csm_err *err)
+{
+	if (direct >= 0) {
+		int ret = read_at(direct, buf, len, off, name, err);
+
+		if (ret != -EINVAL)	/* the file system wants a coarser alignment */
+			return ret;
+	}
+	return read_at(fd, buf, len, off, name, err);
+}
+
 static int write_at(int fd, const void *buf, size_t len, uint64_t off, const char *name,
 		    struct csm_err *err)
 {
@@ -207,15 +229,6 @@ static int check_free(int fd, const char *name, uint64_t off, uint64_t size, uin
 	return ret;
 }
 
-/* Another descriptor for the same file that reads past the page cache, if it can. */
-static int direct_fd(int fd)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-}
-
 static int file_end(int fd, const char *name, uint32_t block, bool *regular, uint64_t *end,
 		    struct csm_err *err)
 {
@@ -283,7 +296,7 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 	uint64_t end, size, ndata;
 	struct layout l;
 	bool regular;
-	int ret, rfd;
+	int ret;
 
 	if (!p->nsplit)
 		return csm_fail(err, -EINVAL, "the placement has no cold rows: nothing to install");
@@ -340,18 +353,10 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 	if (ret)
 		goto out;
 
-	rfd = direct_fd(fd);
-	ret = csm_extent_open(&x, rfd >= 0 ? rfd : fd, name, m, p, r, err);
-	if (ret == -EINVAL && rfd >= 0) {	/* opened, but direct reads are refused */
-		close(rfd);
-		rfd = -1;
-		ret = csm_extent_open(&x, fd, name, m, p, r, err);
-	}
+	ret = csm_extent_open(&x, fd, name, m, p, r, err);
 	if (!ret)
-		ret = csm_extent_verify(&x, rfd >= 0 ? rfd : fd, name, err);
+		ret = csm_extent_verify(&x, fd, name, err);
 	csm_extent_free(&x);
-	if (rfd >= 0)
-		close(rfd);
 out:
 	free(buf);
 	free(crcs);
@@ -370,13 +375,14 @@ int csm_extent_open(struct csm_extent *x, int fd, const char *name, const struct
 	struct layout l;
 	uint32_t crc;
 	bool regular;
-	int ret;
+	int direct, ret;
 
 	memset(x, 0, sizeof(*x));
 	get_layout(&l, m, p, r);
 	ret = file_end(fd, name, l.block, &regular, &end, err);
 	if (ret)
 		return ret;
+	direct = direct_fd(fd);
 	b = block_alloc(l.block);
 	dir = block_alloc((l.crc_block - l.dir_block) * l.block);
 	want = make_dir(m, p, r, &l);
@@ -391,7 +397,7 @@ int csm_extent_open(struct csm_extent *x, int fd, const char *name, const struct
 			       (unsigned long long)p->cold_off, (unsigned long long)end);
 		goto out;
 	}
-	ret = read_at(fd, b, l.block, p->cold_off, name, err);
+	ret = read_blocks(direct, fd, b, l.block, p->cold_off, name, err);
 	if (ret)
 		goto out;
 	memcpy(&h, b, sizeof(h));
@@ -436,11 +442,11 @@ int csm_extent_open(struct csm_extent *x, int fd, const char *name, const struct
 			 (unsigned long long)l.nblocks);
 		goto out;
 	}
-	ret = read_at(fd, dir, (l.crc_block - l.dir_block) * l.block,
-		      p->cold_off + l.dir_block * l.block, name, err);
+	ret = read_blocks(direct, fd, dir, (l.crc_block - l.dir_block) * l.block,
+			  p->cold_off + l.dir_block * l.block, name, err);
 	if (!ret)
-		ret = read_at(fd, x->crc, (l.data_block - l.crc_block) * l.block,
-			      p->cold_off + l.crc_block * l.block, name, err);
+		ret = read_blocks(direct, fd, x->crc, (l.data_block - l.crc_block) * l.block,
+				  p->cold_off + l.crc_block * l.block, name, err);
 	if (ret)
 		goto out;
 	ret = -EBADMSG;
@@ -477,6 +483,8 @@ out:
 	free(b);
 	free(dir);
 	free(want);
+	if (direct >= 0)
+		close(direct);
 	if (ret)
 		csm_extent_free(x);
 	return ret;
@@ -487,11 +495,12 @@ int csm_extent_verify(const struct csm_extent *x, int fd, const char *name, stru
 	uint8_t *b = block_alloc(CHUNK);
 	uint64_t total = x->ndata * x->block;
 	int ret = b ? 0 : csm_fail(err, -ENOMEM, "out of memory");
+	int direct = direct_fd(fd);
 
 	for (uint64_t at = 0; at < total && !ret; at += CHUNK) {
 		uint64_t n = total - at < CHUNK ? total - at : CHUNK;
 
-		ret = read_at(fd, b, n, x->base + x->data + at, name, err);
+		ret = read_blocks(direct, fd, b, n, x->base + x->data + at, name, err);
 		for (uint64_t o = 0; o < n && !ret; o += x->block) {
 			uint64_t i = (at + o) / x->block;
 			uint32_t crc = csm_crc32c(0, b + o, x->block);
@@ -505,6 +514,8 @@ int csm_extent_verify(const struct csm_extent *x, int fd, const char *name, stru
 		}
 	}
 	free(b);
+	if (direct >= 0)
+		close(direct);
 	return ret;
 }
 
