@@ -262,10 +262,10 @@ module csrec_mmu #(
   logic [63:0] list_q;     // address of the entry to read
 
   function automatic logic [12:0] min13(input logic [63:0] a, input logic [12:0] b);
-    return a < 64'(b) ? a[12:0] : b;
+    min13 = a < 64'(b) ? a[12:0] : b;
   endfunction
   function automatic logic [12:0] to_4k(input logic [11:0] a);  // up to the boundary
-    return 13'd4096 - {1'b0, a};
+    to_4k = 13'd4096 - {1'b0, a};
   endfunction
 
   // In a region with a page list: byte, page, and byte within the page.
@@ -438,7 +438,7 @@ module csrec_mmu #(
   assign nbeat = 13'(nlane) < seg_q ? nlane : seg_q[6:0];
 
   function automatic logic [63:0] ones(input logic [6:0] n);
-    return n[6] ? '1 : ~(64'hffff_ffff_ffff_ffff << n[5:0]);
+    ones = n[6] ? '1 : ~(64'hffff_ffff_ffff_ffff << n[5:0]);
   endfunction
 
   logic          rd_free, rd_beat;

@@ -154,7 +154,7 @@ module csrec_regs #(
   logic [63:0] cnt_q [0:NumCnt-1];
 
   function automatic int unsigned cidx(input logic [19:0] register);
-    return (32'(register) - 32'(csrec_pkg::REG_CNT_CYCLES)) / 8;
+    cidx = (32'(register) - 32'(csrec_pkg::REG_CNT_CYCLES)) / 8;
   endfunction
 
   localparam int unsigned IdxHostRd = cidx(csrec_pkg::REG_CNT_HOST_RD);

@@ -217,24 +217,24 @@ module csrec_sched #(
 
   // Must every earlier command have completed before this one (opcode, flags) starts?
   function automatic logic fences(input logic [15:0] head);
-    return head[7:0] == csrec_pkg::OP_FENCE || (head[15:8] & csrec_pkg::CMD_F_FENCE) != '0;
+    fences = head[7:0] == csrec_pkg::OP_FENCE || (head[15:8] & csrec_pkg::CMD_F_FENCE) != '0;
   endfunction
 
   function automatic logic [2:0] unit_of(input logic [7:0] opcode);
     case (opcode)
-      csrec_pkg::OP_EMB: return 3'd1;
-      csrec_pkg::OP_TT: return 3'd2;
-      csrec_pkg::OP_INTERACT: return 3'd3;
-      csrec_pkg::OP_MLP: return 3'd4;
-      default: return 3'd0;
+      csrec_pkg::OP_EMB: unit_of = 3'd1;
+      csrec_pkg::OP_TT: unit_of = 3'd2;
+      csrec_pkg::OP_INTERACT: unit_of = 3'd3;
+      csrec_pkg::OP_MLP: unit_of = 3'd4;
+      default: unit_of = 3'd0;
     endcase
   endfunction
 
   function automatic logic needs_unit(input logic [7:0] opcode);
     case (opcode)
       csrec_pkg::OP_COPY, csrec_pkg::OP_FILL, csrec_pkg::OP_EMB, csrec_pkg::OP_TT,
-      csrec_pkg::OP_INTERACT, csrec_pkg::OP_MLP: return 1'b1;
-      default: return 1'b0;
+      csrec_pkg::OP_INTERACT, csrec_pkg::OP_MLP: needs_unit = 1'b1;
+      default: needs_unit = 1'b0;
     endcase
   endfunction
 
@@ -261,7 +261,7 @@ module csrec_sched #(
 
   // A field's number for csrec_cqe.field, from its place in the body.
   function automatic logic [15:0] bfield(input int unsigned lsb);
-    return 16'((BodyLsb + lsb) / 8);
+    bfield = 16'((BodyLsb + lsb) / 8);
   endfunction
 
   // Passes 1 to 3.
@@ -297,104 +297,98 @@ module csrec_sched #(
   function automatic logic known(input logic [7:0] op, input logic admin);
     case (op)
       csrec_pkg::OP_NOP, csrec_pkg::OP_FENCE, csrec_pkg::OP_SIGNAL, csrec_pkg::OP_WAIT:
-        return 1'b1;
+        known = 1'b1;
       csrec_pkg::OP_COPY, csrec_pkg::OP_FILL, csrec_pkg::OP_EMB, csrec_pkg::OP_TT,
       csrec_pkg::OP_INTERACT, csrec_pkg::OP_MLP:
-        return Engines[unit_of(op)];
+        known = Engines[unit_of(op)];
       csrec_pkg::OP_QUEUE_CREATE, csrec_pkg::OP_QUEUE_DELETE, csrec_pkg::OP_REGION_SET,
       csrec_pkg::OP_REGION_INVAL, csrec_pkg::OP_FENCE_SET, csrec_pkg::OP_FENCE_INVAL,
       csrec_pkg::OP_FENCE_SIGNAL:
-        return admin;
-      default: return 1'b0;
+        known = admin;
+      default: known = 1'b0;
     endcase
   endfunction
 
-  // First reserved body field that is not zero: {found, field}.
+  // First reserved body field that is not zero: {found, field}. From the last field to the
+  // first, so that the first is what stays.
   function automatic logic [16:0] reserved(input logic [7:0] op, input logic [447:0] b);
+    logic del, inval;
+    del = op == csrec_pkg::OP_QUEUE_DELETE;
+    inval = op == csrec_pkg::OP_REGION_INVAL;
+    reserved = '0;
     case (op)
       csrec_pkg::OP_NOP, csrec_pkg::OP_FENCE:
-        if (b != '0) return {1'b1, bfield(0)};
+        if (b != '0) reserved = {1'b1, bfield(0)};
       csrec_pkg::OP_COPY, csrec_pkg::OP_FILL: begin
-        if (op == csrec_pkg::OP_FILL &&
-            b[csrec_pkg::BODY_COPY_SRC_KEY_LSB+:csrec_pkg::BODY_COPY_SRC_KEY_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_COPY_SRC_KEY_LSB)};
-        if (op == csrec_pkg::OP_FILL &&
-            b[csrec_pkg::BODY_COPY_SRC_OFF_LSB+:csrec_pkg::BODY_COPY_SRC_OFF_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_COPY_SRC_OFF_LSB)};
-        if (op == csrec_pkg::OP_COPY &&
-            b[csrec_pkg::BODY_COPY_PATTERN_LSB+:csrec_pkg::BODY_COPY_PATTERN_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_COPY_PATTERN_LSB)};
-        if (b[csrec_pkg::BODY_COPY_RSVD44_LSB+:csrec_pkg::BODY_COPY_RSVD44_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_COPY_RSVD44_LSB)};
         if (b[csrec_pkg::BODY_COPY_RSVD48_LSB+:csrec_pkg::BODY_COPY_RSVD48_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_COPY_RSVD48_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_COPY_RSVD48_LSB)};
+        if (b[csrec_pkg::BODY_COPY_RSVD44_LSB+:csrec_pkg::BODY_COPY_RSVD44_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_COPY_RSVD44_LSB)};
+        if (op == csrec_pkg::OP_COPY && b[csrec_pkg::BODY_COPY_PATTERN_LSB+:csrec_pkg::BODY_COPY_PATTERN_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_COPY_PATTERN_LSB)};
+        if (op == csrec_pkg::OP_FILL && b[csrec_pkg::BODY_COPY_SRC_OFF_LSB+:csrec_pkg::BODY_COPY_SRC_OFF_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_COPY_SRC_OFF_LSB)};
+        if (op == csrec_pkg::OP_FILL && b[csrec_pkg::BODY_COPY_SRC_KEY_LSB+:csrec_pkg::BODY_COPY_SRC_KEY_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_COPY_SRC_KEY_LSB)};
       end
       csrec_pkg::OP_SIGNAL, csrec_pkg::OP_WAIT, csrec_pkg::OP_FENCE_SIGNAL,
       csrec_pkg::OP_FENCE_INVAL: begin
-        if (b[csrec_pkg::BODY_FENCE_RSVD4_LSB+:csrec_pkg::BODY_FENCE_RSVD4_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_FENCE_RSVD4_LSB)};
-        if (op == csrec_pkg::OP_FENCE_INVAL &&
-            b[csrec_pkg::BODY_FENCE_VALUE_LSB+:csrec_pkg::BODY_FENCE_VALUE_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_FENCE_VALUE_LSB)};
         if (b[csrec_pkg::BODY_FENCE_RSVD16_LSB+:csrec_pkg::BODY_FENCE_RSVD16_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_FENCE_RSVD16_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_FENCE_RSVD16_LSB)};
+        if (op == csrec_pkg::OP_FENCE_INVAL && b[csrec_pkg::BODY_FENCE_VALUE_LSB+:csrec_pkg::BODY_FENCE_VALUE_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_FENCE_VALUE_LSB)};
+        if (b[csrec_pkg::BODY_FENCE_RSVD4_LSB+:csrec_pkg::BODY_FENCE_RSVD4_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_FENCE_RSVD4_LSB)};
       end
       csrec_pkg::OP_FENCE_SET: begin
-        if (b[csrec_pkg::BODY_FENCE_SET_RSVD6_LSB+:csrec_pkg::BODY_FENCE_SET_RSVD6_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_FENCE_SET_RSVD6_LSB)};
         if (b[csrec_pkg::BODY_FENCE_SET_RSVD16_LSB+:csrec_pkg::BODY_FENCE_SET_RSVD16_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_FENCE_SET_RSVD16_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_FENCE_SET_RSVD16_LSB)};
+        if (b[csrec_pkg::BODY_FENCE_SET_RSVD6_LSB+:csrec_pkg::BODY_FENCE_SET_RSVD6_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_FENCE_SET_RSVD6_LSB)};
       end
       csrec_pkg::OP_EMB, csrec_pkg::OP_TT, csrec_pkg::OP_INTERACT, csrec_pkg::OP_MLP:
         if (b[csrec_pkg::BODY_DESC_RSVD16_LSB+:csrec_pkg::BODY_DESC_RSVD16_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_DESC_RSVD16_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_DESC_RSVD16_LSB)};
       csrec_pkg::OP_QUEUE_CREATE, csrec_pkg::OP_QUEUE_DELETE: begin
-        if (op == csrec_pkg::OP_QUEUE_DELETE &&
-            b[csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_LSB+:csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_LSB)};
-        if (b[csrec_pkg::BODY_QUEUE_RSVD3_LSB+:csrec_pkg::BODY_QUEUE_RSVD3_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD3_LSB)};
-        if (op == csrec_pkg::OP_QUEUE_DELETE) begin
-          if (b[csrec_pkg::BODY_QUEUE_VECTOR_LSB+:csrec_pkg::BODY_QUEUE_VECTOR_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_QUEUE_VECTOR_LSB)};
-          if (b[csrec_pkg::BODY_QUEUE_DOMAIN_LSB+:csrec_pkg::BODY_QUEUE_DOMAIN_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_QUEUE_DOMAIN_LSB)};
-          if (b[csrec_pkg::BODY_QUEUE_SQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_SQ_BASE_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_QUEUE_SQ_BASE_LSB)};
-          if (b[csrec_pkg::BODY_QUEUE_CQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_CQ_BASE_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_QUEUE_CQ_BASE_LSB)};
-        end
         if (b[csrec_pkg::BODY_QUEUE_RSVD24_LSB+:csrec_pkg::BODY_QUEUE_RSVD24_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD24_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD24_LSB)};
+        if (del && b[csrec_pkg::BODY_QUEUE_CQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_CQ_BASE_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_CQ_BASE_LSB)};
+        if (del && b[csrec_pkg::BODY_QUEUE_SQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_SQ_BASE_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_SQ_BASE_LSB)};
+        if (del && b[csrec_pkg::BODY_QUEUE_DOMAIN_LSB+:csrec_pkg::BODY_QUEUE_DOMAIN_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_DOMAIN_LSB)};
+        if (del && b[csrec_pkg::BODY_QUEUE_VECTOR_LSB+:csrec_pkg::BODY_QUEUE_VECTOR_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_VECTOR_LSB)};
+        if (b[csrec_pkg::BODY_QUEUE_RSVD3_LSB+:csrec_pkg::BODY_QUEUE_RSVD3_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD3_LSB)};
+        if (del && b[csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_LSB+:csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_LOG2_ENTRIES_LSB)};
       end
       csrec_pkg::OP_REGION_SET, csrec_pkg::OP_REGION_INVAL: begin
-        if (op == csrec_pkg::OP_REGION_INVAL) begin
-          if (b[csrec_pkg::BODY_REGION_KIND_LSB+:csrec_pkg::BODY_REGION_KIND_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_KIND_LSB)};
-          if (b[csrec_pkg::BODY_REGION_RIGHTS_LSB+:csrec_pkg::BODY_REGION_RIGHTS_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_RIGHTS_LSB)};
-          if (b[csrec_pkg::BODY_REGION_DOMAIN_LSB+:csrec_pkg::BODY_REGION_DOMAIN_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_DOMAIN_LSB)};
-          if (b[csrec_pkg::BODY_REGION_BASE_LSB+:csrec_pkg::BODY_REGION_BASE_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_BASE_LSB)};
-          if (b[csrec_pkg::BODY_REGION_SIZE_LSB+:csrec_pkg::BODY_REGION_SIZE_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_SIZE_LSB)};
-          if (b[csrec_pkg::BODY_REGION_LEVELS_LSB+:csrec_pkg::BODY_REGION_LEVELS_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_LEVELS_LSB)};
-          if (b[csrec_pkg::BODY_REGION_PAGE_SHIFT_LSB+:csrec_pkg::BODY_REGION_PAGE_SHIFT_W] != '0)
-            return {1'b1, bfield(csrec_pkg::BODY_REGION_PAGE_SHIFT_LSB)};
-        end
-        if (b[csrec_pkg::BODY_REGION_RSVD26_LSB+:csrec_pkg::BODY_REGION_RSVD26_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_REGION_RSVD26_LSB)};
-        if (op == csrec_pkg::OP_REGION_INVAL &&
-            b[csrec_pkg::BODY_REGION_PAGE_OFF_LSB+:csrec_pkg::BODY_REGION_PAGE_OFF_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_REGION_PAGE_OFF_LSB)};
         if (b[csrec_pkg::BODY_REGION_RSVD32_LSB+:csrec_pkg::BODY_REGION_RSVD32_W] != '0)
-          return {1'b1, bfield(csrec_pkg::BODY_REGION_RSVD32_LSB)};
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_RSVD32_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_PAGE_OFF_LSB+:csrec_pkg::BODY_REGION_PAGE_OFF_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_PAGE_OFF_LSB)};
+        if (b[csrec_pkg::BODY_REGION_RSVD26_LSB+:csrec_pkg::BODY_REGION_RSVD26_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_RSVD26_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_PAGE_SHIFT_LSB+:csrec_pkg::BODY_REGION_PAGE_SHIFT_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_PAGE_SHIFT_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_LEVELS_LSB+:csrec_pkg::BODY_REGION_LEVELS_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_LEVELS_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_SIZE_LSB+:csrec_pkg::BODY_REGION_SIZE_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_SIZE_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_BASE_LSB+:csrec_pkg::BODY_REGION_BASE_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_BASE_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_DOMAIN_LSB+:csrec_pkg::BODY_REGION_DOMAIN_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_DOMAIN_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_RIGHTS_LSB+:csrec_pkg::BODY_REGION_RIGHTS_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_RIGHTS_LSB)};
+        if (inval && b[csrec_pkg::BODY_REGION_KIND_LSB+:csrec_pkg::BODY_REGION_KIND_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_REGION_KIND_LSB)};
       end
       default: ;
     endcase
-    return '0;
   endfunction
 
   // ----------------------------------------------------------- fence table

@@ -12,8 +12,8 @@
 
 module csrec_top #(
   parameter int unsigned NumIoQueues = 4,         // 1..64
-  parameter int unsigned NumRegions = 256,        // power of two, 2..65536
-  parameter int unsigned NumFences = 64,          // power of two, 2..65536
+  parameter int unsigned NumRegions = 256,        // power of two, 2..4096
+  parameter int unsigned NumFences = 64,          // power of two, 2..4096
   parameter int unsigned NumVectors = NumIoQueues + 1,  // 1..255
   parameter int unsigned OnchipBytes = 1 << 20,   // power of two, from 4096
   parameter int unsigned MaxLog2Entries = 12,     // 1..12
@@ -138,13 +138,13 @@ module csrec_top #(
   if (NumIoQueues < 1 || NumIoQueues > 64) begin : gen_bad_queues
     $error("NumIoQueues: 1..64");
   end
-  if (NumRegions < 2 || NumRegions > 65536 || (NumRegions & (NumRegions - 1)) != 0)
+  if (NumRegions < 2 || NumRegions > 4096 || (NumRegions & (NumRegions - 1)) != 0)
   begin : gen_bad_regions
-    $error("NumRegions: power of two, 2..65536");
+    $error("NumRegions: power of two, 2..4096");
   end
-  if (NumFences < 2 || NumFences > 65536 || (NumFences & (NumFences - 1)) != 0)
+  if (NumFences < 2 || NumFences > 4096 || (NumFences & (NumFences - 1)) != 0)
   begin : gen_bad_fences
-    $error("NumFences: power of two, 2..65536");
+    $error("NumFences: power of two, 2..4096");
   end
   if (NumVectors < 1 || NumVectors > 255) begin : gen_bad_vectors
     $error("NumVectors: 1..255");
@@ -892,6 +892,172 @@ module csrec_top #(
     assign rd_ready[8:7] = '0;
     assign wr_valid[8:7] = '0;
     assign wr_data[512*7+:1024] = '0;
+  end
+
+  // -------------------------------------------------------------- assertions
+  csrec_hs_check #(
+    .Width(75)
+  ) u_chk_host_ar (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_host_arvalid_o),
+    .ready_i(m_axi_host_arready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_host_araddr_o, m_axi_host_arlen_o, m_axi_host_arsize_o})
+  );
+  csrec_hs_check #(
+    .Width(72)
+  ) u_chk_host_aw (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_host_awvalid_o),
+    .ready_i(m_axi_host_awready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_host_awaddr_o, m_axi_host_awlen_o})
+  );
+  csrec_hs_check #(
+    .Width(577)
+  ) u_chk_host_w (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_host_wvalid_o),
+    .ready_i(m_axi_host_wready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_host_wdata_o, m_axi_host_wstrb_o, m_axi_host_wlast_o})
+  );
+  csrec_hs_check #(
+    .Width(515)
+  ) u_chk_host_r (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_host_rvalid_i),
+    .ready_i(m_axi_host_rready_o),
+    .drop_i (1'b0),
+    .data_i ({m_axi_host_rdata_i, m_axi_host_rresp_i, m_axi_host_rlast_i})
+  );
+  csrec_hs_check #(
+    .Width(2)
+  ) u_chk_host_b (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_host_bvalid_i),
+    .ready_i(m_axi_host_bready_o),
+    .drop_i (1'b0),
+    .data_i (m_axi_host_bresp_i)
+  );
+  csrec_hs_check #(
+    .Width(75)
+  ) u_chk_dram_ar (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_dram_arvalid_o),
+    .ready_i(m_axi_dram_arready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_dram_araddr_o, m_axi_dram_arlen_o, m_axi_dram_arsize_o})
+  );
+  csrec_hs_check #(
+    .Width(72)
+  ) u_chk_dram_aw (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_dram_awvalid_o),
+    .ready_i(m_axi_dram_awready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_dram_awaddr_o, m_axi_dram_awlen_o})
+  );
+  csrec_hs_check #(
+    .Width(577)
+  ) u_chk_dram_w (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_dram_wvalid_o),
+    .ready_i(m_axi_dram_wready_i),
+    .drop_i (1'b0),
+    .data_i ({m_axi_dram_wdata_o, m_axi_dram_wstrb_o, m_axi_dram_wlast_o})
+  );
+  csrec_hs_check #(
+    .Width(515)
+  ) u_chk_dram_r (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_dram_rvalid_i),
+    .ready_i(m_axi_dram_rready_o),
+    .drop_i (1'b0),
+    .data_i ({m_axi_dram_rdata_i, m_axi_dram_rresp_i, m_axi_dram_rlast_i})
+  );
+  csrec_hs_check #(
+    .Width(2)
+  ) u_chk_dram_b (
+    .clk_i,
+    .rst_ni,
+    .valid_i(m_axi_dram_bvalid_i),
+    .ready_i(m_axi_dram_bready_o),
+    .drop_i (1'b0),
+    .data_i (m_axi_dram_bresp_i)
+  );
+  csrec_hs_check #(
+    .Width(16)
+  ) u_chk_msix (
+    .clk_i,
+    .rst_ni,
+    .valid_i(msix_valid_o),
+    .ready_i(msix_ready_i),
+    .drop_i (1'b0),
+    .data_i (msix_vector_o)
+  );
+  csrec_hs_check #(
+    .Width(64)
+  ) u_chk_axil_r (
+    .clk_i,
+    .rst_ni,
+    .valid_i(s_axil_rvalid_o),
+    .ready_i(s_axil_rready_i),
+    .drop_i (1'b0),
+    .data_i (s_axil_rdata_o)
+  );
+  csrec_hs_check #(
+    .Width(1)
+  ) u_chk_axil_b (
+    .clk_i,
+    .rst_ni,
+    .valid_i(s_axil_bvalid_o),
+    .ready_i(s_axil_bready_i),
+    .drop_i (1'b0),
+    .data_i (1'b0)
+  );
+  for (genvar c = 0; c < NumClients; c++) begin : gen_client
+    csrec_hs_check #(
+      .Width(179)
+    ) u_chk_req (
+      .clk_i,
+      .rst_ni,
+      .valid_i(req_valid[c]),
+      .ready_i(req_ready[c]),
+      .drop_i (1'b0),
+      .data_i ({req_op[2*c+:2], req_onchip[c], req_key[32*c+:32], req_off[64*c+:64],
+                req_len[64*c+:64], req_domain[16*c+:16]})
+    );
+    csrec_hs_check #(
+      .Width(513)
+    ) u_chk_rd (
+      .clk_i,
+      .rst_ni,
+      .valid_i(rd_valid[c]),
+      .ready_i(rd_ready[c]),
+      .drop_i (1'b0),
+      .data_i ({rd_data, rd_last})
+    );
+    // an error ends a WRITE with data still on offer
+    csrec_hs_check #(
+      .Width(512)
+    ) u_chk_wr (
+      .clk_i,
+      .rst_ni,
+      .valid_i(wr_valid[c]),
+      .ready_i(wr_ready[c]),
+      .drop_i (rsp_valid[c]),
+      .data_i (wr_data[512*c+:512])
+    );
   end
 
   // Not needed: one ID, and protection is the region table's. An absent engine's wires.
