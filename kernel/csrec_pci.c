@@ -8,6 +8,7 @@
 #include <linux/interrupt.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/stringify.h>
 
 #include "csrec.h"
 
@@ -446,6 +447,12 @@ static void csrec_remove(struct pci_dev *pdev)
 	put_device(&csd->dev);
 }
 
+/* Before kexec or power-off: the next kernel must not be written to. */
+static void csrec_shutdown(struct pci_dev *pdev)
+{
+	csrec_shutdown_contexts(pci_get_drvdata(pdev), CSREC_GONE);
+}
+
 static void csrec_reset_prepare(struct pci_dev *pdev)
 {
 	csrec_shutdown_contexts(pci_get_drvdata(pdev), CSREC_RESETTING);
@@ -482,6 +489,7 @@ static struct pci_driver csrec_driver = {
 	.id_table = csrec_ids,
 	.probe = csrec_probe,
 	.remove = csrec_remove,
+	.shutdown = csrec_shutdown,
 	.err_handler = &csrec_err_handlers,
 };
 
@@ -517,4 +525,5 @@ static void __exit csrec_exit(void)
 module_exit(csrec_exit);
 
 MODULE_DESCRIPTION("csrec computational storage accelerator");
+MODULE_VERSION(__stringify(CSREC_UAPI_MAJOR) "." __stringify(CSREC_UAPI_MINOR));
 MODULE_LICENSE("GPL");
