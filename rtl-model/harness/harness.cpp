@@ -8,6 +8,7 @@
  * writes are posted, as on PCIe, and take only their time on the link.
  */
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -33,7 +34,7 @@ struct txn {
 	uint64_t addr = 0;		/* of the first beat, as on the bus */
 	unsigned int beats = 0, size = BEAT, beat = 0;
 	uint64_t at = 0;		/* cycle at which it is carried out */
-	bool started = false, done = false, late = false;
+	bool started = false, done = false;
 	unsigned int ops_left = 0;	/* host accesses not yet answered */
 	int err = 0;
 	uint8_t buf[BURST];
@@ -66,12 +67,12 @@ struct csrec_model {
 	std::unique_ptr<VerilatedContext> ctx;
 	std::unique_ptr<Vcsrec_top> top;
 	port hport, dport;
-	std::unordered_map<uint32_t, std::shared_ptr<txn>> late;	/* by tag */
+	/* By tag: accesses not yet answered; those that a reset made nobody's. */
+	std::unordered_map<uint32_t, std::shared_ptr<txn>> late, orphans;
 	uint32_t tag = 0;
 	uint64_t cycle = 0, progress = 0;	/* now; last cycle with progress */
 	uint64_t rng;
 	bool in_bar = false;	/* within a BAR access: no callbacks */
-	unsigned int irqs = 0;
 #ifdef CSREC_FST
 	std::unique_ptr<VerilatedFstC> fst;
 #endif
@@ -119,10 +120,8 @@ void access_host(csrec_model *m, const std::shared_ptr<txn> &t, uint64_t addr, u
 	m->late[tag] = t;
 	err = t->write ? m->ops.write(m->opaque, tag, addr, buf, len)
 		       : m->ops.read(m->opaque, tag, addr, buf, len);
-	if (err == -EINPROGRESS) {
-		t->late = true;
+	if (err == -EINPROGRESS)
 		return;
-	}
 	m->late.erase(tag);
 	t->ops_left--;
 	if (err)
@@ -396,9 +395,11 @@ void csrec_model_reset(struct csrec_model *m)
 	Vcsrec_top *top = m->top.get();
 
 	/*
-	 * The memories are reset with the device. Late answers keep what they write to
-	 * alive through m->late.
+	 * The memories are reset with the device. What late answers still write to is kept
+	 * alive until they come.
 	 */
+	m->orphans.merge(m->late);
+	m->late.clear();
 	top->rst_ni = 0;
 	top->s_axil_awvalid_i = top->s_axil_wvalid_i = top->s_axil_bready_i = 0;
 	top->s_axil_arvalid_i = top->s_axil_rready_i = top->msix_ready_i = 0;
@@ -497,8 +498,10 @@ void csrec_model_host_done(struct csrec_model *m, uint32_t tag, int err)
 {
 	auto it = m->late.find(tag);
 
-	if (it == m->late.end())
+	if (it == m->late.end()) {
+		m->orphans.erase(tag);
 		return;
+	}
 	std::shared_ptr<txn> t = it->second;
 	m->late.erase(it);
 	if (err)

@@ -4,7 +4,12 @@
  * they could write. Linked once with the RTL and once with the golden device, the two
  * outputs must be equal (lockstep.sh compares them).
  *
- *   lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT]
+ *   lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT [chaos]]
+ *
+ * With a sixth argument there is nothing to compare: instead, in each batch, a queue is
+ * deleted or a region invalidated under the commands at work, host memory fails for a
+ * while, or the device is disabled or reset. Then all must come to rest, every command be
+ * accounted for, and the device start again. TAP.
  *
  * Much is legal, much has one bit or byte wrong. Commands that run at the same time never
  * touch the same bytes: each queue has its own domain and regions, what is read there is
@@ -60,10 +65,11 @@ static uint64_t size_of(unsigned int which)
 	return kinds[which] == CSREC_REGION_ONCHIP ? 0x10000 : AREA;
 }
 
-/* Host regions are identity mapped through page lists at the end of the data. */
+/* Host regions are identity mapped, all but queue 2's through page lists behind the data. */
+static uint64_t lists;
+
 static struct csrec_cmd make_region(unsigned int q, unsigned int which)
 {
-	static uint64_t lists = HOST_BASE + (8u << 20);
 	struct csrec_cmd c = cmd_region(0, key(q, which), kinds[which],
 					which < OUT_HOST ? CSREC_RIGHT_READ :
 					CSREC_RIGHT_READ | CSREC_RIGHT_WRITE, q,
@@ -473,33 +479,18 @@ static void run_batch(unsigned int batch)
 	}
 }
 
-int main(int argc, char **argv)
+/* Admin queue, queues and regions as the commands expect them. */
+static void set_up(void)
 {
-	struct csrec_model_config cfg = CSREC_MODEL_CONFIG_DEFAULT;
-	unsigned int batches, q, i, which;
+	unsigned int q, which;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT]\n");
-		return 2;
-	}
-	cfg.seed = strtoul(argv[1], NULL, 0);
-	dice = cfg.seed * 0x9e3779b97f4a7c15ull | 1;
-	batches = strtoul(argv[2], NULL, 0);
-	cfg.dram_latency = 5;
-	cfg.host_latency = argc > 3 ? strtoul(argv[3], NULL, 0) : 10;
-	cfg.stall_pct = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
-	dev_open(&d, &cfg);
-	d.late_pct = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	lists = HOST_BASE + (8u << 20);
 	enable(&d, 6);
 	for (q = 1; q <= N_IO; q++) {
 		make_queue(&d, q, 4, q);
 		for (which = 0; which < N_REGIONS; which++)
 			must(&d, make_region(q, which));
 		must(&d, cmd_fence_set(0, KEY(q, 0x55), q, 0));
-		for (i = 0; i < AREA / 8; i++) {
-			((float *)in_ptr(q, IN_HOST, 0))[i] = random_float();
-			((float *)in_ptr(q, IN_DRAM, 0))[i] = random_float();
-		}
 	}
 	/* On-chip inputs: filled through a second key of the same memory. */
 	for (q = 1; q <= N_IO; q++) {
@@ -514,6 +505,149 @@ int main(int argc, char **argv)
 		if (!exec(&d, &d.q[q], &c, &e) || cqe_status(&e))
 			printf("cannot clear on-chip memory\n");
 		must(&d, cmd_inval(0, KEY(100, 1)));
+	}
+}
+
+static void fill_inputs(void)
+{
+	unsigned int q, i;
+
+	for (q = 1; q <= N_IO; q++) {
+		for (i = 0; i < AREA / 8; i++) {
+			((float *)in_ptr(q, IN_HOST, 0))[i] = random_float();
+			((float *)in_ptr(q, IN_DRAM, 0))[i] = random_float();
+		}
+	}
+}
+
+/* --- chaos --- */
+
+static void step_some(unsigned int n)
+{
+	csrec_model_step(d.m, 1 + roll(n));
+}
+
+/* Runs until the admin queue has answered. */
+static bool admin(struct csrec_cmd c, struct csrec_cqe *e)
+{
+	unsigned int i;
+
+	put(&d, &d.q[0], &c);
+	ring_doorbell(&d, &d.q[0]);
+	for (i = 0; i < 200000; i++) {
+		if (take(&d, &d.q[0], e)) {
+			ring_doorbell(&d, &d.q[0]);
+			return true;
+		}
+		/* one step at a time, so that what comes after is seen */
+		if (!csrec_model_step(d.m, d.n_late ? 100 : 1))
+			run(&d);
+	}
+	return false;
+}
+
+static bool chaos_batch(void)
+{
+	unsigned int n[N_QUEUES], got, q, i, what = roll(6);
+	struct csrec_cqe e;
+	struct csrec_cmd c;
+	bool good = true;
+
+	for (q = 1; q <= N_IO; q++) {
+		in_next[q][0] = in_next[q][1] = AREA / 2;
+		n[q] = 1 + roll(PER_BATCH);
+		for (i = 0; i < n[q]; i++) {
+			c = make_command(q, i);
+			if (roll(2))
+				c.flags &= ~CSREC_CMD_F_FENCE;
+			put(&d, &d.q[q], &c);
+		}
+		ring_doorbell(&d, &d.q[q]);
+	}
+	step_some(20000);
+	q = 1 + roll(N_IO);
+	switch (what) {
+	case 0:
+	case 1:
+		good &= admin(cmd_delete(0, q), &e) && !cqe_status(&e);
+		d.watch_from = d.q[q].sq;
+		d.watch_to = d.q[q].sq + RING_STRIDE;
+		d.watched = 0;
+		break;
+	case 2:
+		i = roll(N_REGIONS);
+		good &= admin(cmd_inval(0, key(q, i)), &e) && !cqe_status(&e);
+		break;
+	case 3:
+		d.fail_from = base_of(q, roll(2) ? IN_HOST : OUT_HOST) + roll(AREA);
+		d.fail_to = d.fail_from + 1 + roll(30000);
+		step_some(20000);
+		break;
+	case 4:
+		set(&d, CSREC_REG_CTRL, 0);
+		break;
+	default:
+		csrec_model_reset(d.m);
+	}
+	good &= run(&d) && !csrec_model_busy(d.m);
+	d.fail_to = 0;
+	if (what < 2) {
+		good &= !d.watched;
+		d.watch_to = 0;
+	}
+	for (i = 1; i <= N_IO; i++) {
+		bool cid[PER_BATCH] = { false };
+
+		got = 0;
+		while (take(&d, &d.q[i], &e)) {
+			good &= e.cid < n[i] && !cid[e.cid];
+			cid[e.cid % PER_BATCH] = true;
+			got++;
+		}
+		/* all of them, but where the queue ended early */
+		good &= what >= 4 || (what < 2 && i == q) || got == n[i];
+	}
+	if (!good)
+		printf("# what %u, queue %u\n", what, q);
+	/* afresh, by the gentler or the harder way */
+	if (roll(2)) {
+		disable(&d);
+		good &= reg(&d, CSREC_REG_STATUS) == 0;
+	} else {
+		csrec_model_reset(d.m);
+		run(&d);
+	}
+	set_up();
+	return good;
+}
+
+int main(int argc, char **argv)
+{
+	struct csrec_model_config cfg = CSREC_MODEL_CONFIG_DEFAULT;
+	unsigned int batches, i, bad = 0;
+
+	if (argc < 3) {
+		fprintf(stderr,
+			"usage: lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT [chaos]]\n");
+		return 2;
+	}
+	cfg.seed = strtoul(argv[1], NULL, 0);
+	dice = cfg.seed * 0x9e3779b97f4a7c15ull | 1;
+	batches = strtoul(argv[2], NULL, 0);
+	cfg.dram_latency = 5;
+	cfg.host_latency = argc > 3 ? strtoul(argv[3], NULL, 0) : 10;
+	cfg.stall_pct = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
+	dev_open(&d, &cfg);
+	d.late_pct = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	fill_inputs();
+	set_up();
+	if (argc > 6) {
+		for (i = 0; i < batches && !bad; i++)
+			bad += !chaos_batch();
+		ok(!bad, "%u batches cut short in all ways, latency %s, stalls %s%%, late %s%%",
+		   batches, argv[3], argv[4], argv[5]);
+		dev_close(&d);
+		return finish();
 	}
 	for (i = 0; i < batches; i++)
 		run_batch(i);
