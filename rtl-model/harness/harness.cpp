@@ -359,6 +359,8 @@ int csrec_model_create(struct csrec_model **out, const struct csrec_model_config
 	m->ctx.reset(new VerilatedContext);
 #ifdef CSREC_FST
 	m->ctx->traceEverOn(true);
+	m->ctx->randReset(2);
+	m->ctx->randSeed(cfg->seed & 0x7fffffff);
 #endif
 	m->top.reset(new Vcsrec_top(m->ctx.get(), "csrec"));
 	BIND(m->hport, m->top, host);
