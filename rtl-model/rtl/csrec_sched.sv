@@ -4,10 +4,11 @@
 // (NOP, FENCE, SIGNAL, WAIT, administration), starts the engines for the rest, posts
 // completions and requests interrupts.
 //
-// One FSM looks at the queues in turn. Each queue holds at most one command that has been
-// fetched but not started; it waits there for room in its CQ, for its engine, for earlier
-// commands (FENCE, F_FENCE), or for a fence value (WAIT). The FSM's own memory accesses
-// (SQ entries, CQ entries, region table) are one request at a time to csrec_mmu.
+// One FSM looks at the queues in turn and starts one command of each. A queue holds at
+// most one command that has been fetched but not started; it waits there for room in its
+// CQ, for its engine, for earlier commands (FENCE, F_FENCE), or for a fence value (WAIT).
+// The FSM's own memory accesses (SQ entries, CQ entries, region table) are one request at
+// a time to csrec_mmu.
 //
 // Unit numbers, everywhere: 0 copy, 1 emb, 2 tt, 3 interact, 4 mlp.
 
@@ -133,7 +134,8 @@ module csrec_sched #(
   logic [NumQ-1:0] stop_q;   // after a bus error on the CQ (admin: or the SQ)
   logic [NumQ-1:0] held_q;   // sqe_q has a command that is not started
   logic [NumQ-1:0] bad_q;    // instead of it, its fetch failed
-  logic [NumQ-1:0] wait_q;   // it is a WAIT, and blocked until some fence changes
+  logic [NumQ-1:0] wait_q;   // it is a WAIT that has started, and blocks
+  logic [NumQ-1:0] again_q;  // some fence has changed since it was looked at
   logic [3:0]   log2_q   [0:NumQ-1];
   logic [63:0]  sqb_q    [0:NumQ-1];
   logic [63:0]  cqb_q    [0:NumQ-1];
@@ -159,6 +161,7 @@ module csrec_sched #(
   logic [NumUnits-1:0] unit_noirq_q;
 
   logic [QW-1:0]  cur_q;       // queue that is looked at
+  logic           served_q;    // it has had its turn: one command
   logic [QW:0]    idle_q;      // queues in a row with nothing to do
   logic [511:0]   cmd_q;       // command at work, of queue cur_q
   logic [2:0]     unit_q;
@@ -203,11 +206,12 @@ module csrec_sched #(
     cur_start = 1'b0;
     cur_fetch = 1'b0;
     if (state_q == StScan) begin
-      cur_live = exists_q[cur_q] && !stop_q[cur_q] &&
+      cur_live = exists_q[cur_q] && !stop_q[cur_q] && !served_q &&
                  !(del_q && (cur_q == '0 || cur_q == del_qid_q));
       cur_room = posted_q[cur_q] + 32'(open_q[cur_q]) - head_q[cur_q] <
                  32'd1 << log2_q[cur_q];
-      cur_start = cur_live && cur_room && held_q[cur_q] && !wait_q[cur_q] &&
+      cur_start = cur_live && cur_room && held_q[cur_q] &&
+                  (!wait_q[cur_q] || again_q[cur_q]) &&
                   (open_q[cur_q] == '0 || bad_q[cur_q] || !fences(sqe_q[cur_q][15:0])) &&
                   (bad_q[cur_q] || !unit_busy_q[unit_of(sqe_q[cur_q][7:0])] ||
                    !needs_unit(sqe_q[cur_q][7:0]));
@@ -637,6 +641,7 @@ module csrec_sched #(
           state_q <= StPost;
         end else if (cur_start) begin
           idle_q <= '0;
+          served_q <= 1'b1;
           pst_qid_q <= cur_q;
           pst_open_q <= 1'b0;
           pst_noirq_q <= (sqe_q[cur_q][15:8] & csrec_pkg::CMD_F_NOIRQ) != '0;
@@ -656,7 +661,8 @@ module csrec_sched #(
           state_q <= StFetch;
         end else begin
           cur_q <= 32'(cur_q) == NumQ - 1 ? '0 : cur_q + 1'b1;
-          if (!db_ok_o && 32'(idle_q) < NumQ) idle_q <= idle_q + 1'b1;
+          served_q <= 1'b0;
+          if (!db_ok_o && !served_q && 32'(idle_q) < NumQ) idle_q <= idle_q + 1'b1;
         end
       end
 
@@ -728,6 +734,7 @@ module csrec_sched #(
 
       StFence: begin
         held_q[cur_q] <= 1'b0;
+        wait_q[cur_q] <= 1'b0;
         pst_field_q <= bfield(FKeyLsb);
         pst_detail_q <= 64'(f_key);
         state_q <= StPost;
@@ -747,7 +754,7 @@ module csrec_sched #(
           pst_status_q <= csrec_pkg::ST_STALE_KEY;
         end else if (opcode == csrec_pkg::OP_FENCE_INVAL) begin
           f_used_q[f_key[FW-1:0]] <= 1'b0;
-          wait_q <= '0;
+          again_q <= '1;
           pst_detail_q <= '0;
         end else if (opcode != csrec_pkg::OP_FENCE_SIGNAL && f_domain != domain_q[cur_q]) begin
           pst_status_q <= csrec_pkg::ST_BAD_DOMAIN;
@@ -756,11 +763,12 @@ module csrec_sched #(
           if (f_value < f_arg) begin
             held_q[cur_q] <= 1'b1;
             wait_q[cur_q] <= 1'b1;
+            again_q[cur_q] <= 1'b0;
             state_q <= StScan;
           end
         end else begin
           f_table_q[f_key[FW-1:0]] <= {f_gen, f_domain, f_max};
-          wait_q <= '0;
+          again_q <= '1;
           pst_detail_q <= f_max;
         end
       end
@@ -923,6 +931,7 @@ module csrec_sched #(
       fatal_code_q <= csrec_pkg::FATAL_NONE;
       idle_q <= '0;
       cur_q <= '0;
+      served_q <= 1'b0;
     end
   end
 

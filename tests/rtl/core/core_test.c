@@ -904,6 +904,36 @@ static void test_order(void)
 	close_dev(&d);
 }
 
+/* A queue that always has work leaves the others their turn, and the admin queue too. */
+static void test_turns(void)
+{
+	struct csrec_cqe e[256];
+	struct csrec_cmd c = cmd_plain(CSREC_OP_NOP, 1);
+	struct dev d;
+	unsigned int i;
+
+	open_dev(&d, 4);
+	make_queue(&d, 1, 8, 0);
+	make_queue(&d, 2, 4, 0);
+	d.late_pct = 0;
+	for (i = 0; i < 200; i++)
+		put(&d, &d.q[1], &c);
+	put(&d, &d.q[2], &c);
+	put(&d, &d.q[0], &c);
+	ring_doorbell(&d, &d.q[1]);
+	ring_doorbell(&d, &d.q[2]);
+	ring_doorbell(&d, &d.q[0]);
+	for (i = 0; i < 2; i++) {
+		unsigned int qid = i ? 0 : 2;
+
+		while (!take(&d, &d.q[qid], &e[0]) && csrec_model_step(d.m, 1))
+			;
+		ok(take_all(&d, 1, e, 256) < 50, "queue %u has its turn", qid);
+	}
+	run(&d);
+	close_dev(&d);
+}
+
 static void test_fences(void)
 {
 	struct csrec_cqe e[8];
@@ -1012,6 +1042,24 @@ static void test_delete(void)
 	ok(good(&d, 0, cmd_delete(0, 1), 0), "delete with a WAIT blocked");
 	ok(take(&d, &d.q[1], &e[0]) && e[0].cid == 57 && cqe_status(&e[0]) == CSREC_ST_ABORTED &&
 	   !take(&d, &d.q[1], &e[0]), "it completes as ABORTED, what follows does not");
+
+	/* The queue that signals is looked at before the admin queue, that before queue 1. */
+	make_queue(&d, 1, 4, 0);
+	c = cmd_fence(CSREC_OP_WAIT, 59, KEY(1, 1), 1);
+	put(&d, &d.q[1], &c);
+	ring_doorbell(&d, &d.q[1]);
+	run(&d);
+	c = cmd_fence(CSREC_OP_SIGNAL, 60, KEY(1, 1), 1);
+	put(&d, &d.q[2], &c);
+	c = cmd_delete(61, 1);
+	put(&d, &d.q[0], &c);
+	ring_doorbell(&d, &d.q[2]);
+	ring_doorbell(&d, &d.q[0]);
+	run(&d);
+	ok(take(&d, &d.q[0], &e[0]) && e[0].cid == 61 && !cqe_status(&e[0]),
+	   "delete with a WAIT that was signalled just before");
+	ok(take(&d, &d.q[1], &e[0]) && e[0].cid == 59 &&
+	   (!cqe_status(&e[0]) || cqe_status(&e[0]) == CSREC_ST_ABORTED), "it completes");
 	close_dev(&d);
 }
 
@@ -1296,6 +1344,7 @@ int main(void)
 		test_region_checks();
 		test_copy(timings[i].rounds);
 		test_order();
+		test_turns();
 		test_fences();
 		test_delete();
 		test_inval();
