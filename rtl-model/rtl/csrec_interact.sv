@@ -51,7 +51,9 @@ module csrec_interact #(
   input  wire           wr_ready_i,
   output wire   [511:0] wr_data_o,
   input  wire           rsp_valid_i,
-  input  wire     [7:0] rsp_status_i
+  input  wire     [7:0] rsp_status_i,
+
+  output wire           step_o          // the arithmetic moves
 );
 
   localparam int unsigned BufBeats = MaxVecs * MaxDim / 16;
@@ -346,6 +348,7 @@ module csrec_interact #(
     end
   end
 
+  assign step_o  = issue;
   assign rd_a    = computing ? walk_ia_q + BufW'(step_q >> 1) : src_q;
   assign rd_b    = walk_ja_q + BufW'(step_q >> 1);
   assign rd_a_en = issue || (wr_q == WrFetch && !src_res_q);

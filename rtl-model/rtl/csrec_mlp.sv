@@ -47,7 +47,9 @@ module csrec_mlp #(
   input  wire            wr_ready_i,
   output logic   [511:0] wr_data_o,
   input  wire            rsp_valid_i,
-  input  wire      [7:0] rsp_status_i
+  input  wire      [7:0] rsp_status_i,
+
+  output wire            step_o         // the arithmetic moves
 );
 
   localparam int unsigned BeatW = $clog2(MaxWidth / 16);    // beat within a row
@@ -312,6 +314,8 @@ module csrec_mlp #(
     .out_valid_o (act_valid),
     .out_y_o     (act_y)
   );
+
+  assign step_o = step || act_valid;
 
   // ---- y_mem: written by elements, read by beats
 

@@ -164,7 +164,7 @@ module csrec_top #(
   logic [7:0]  fatal_code;
   logic        ev_command, ev_error, ev_irq, ev_sched, ev_mmu;
   logic [4:0]  unit_busy;
-  logic        emb_row, tt_row;
+  logic        emb_row, tt_row, tt_step, int_step, mlp_step;
   logic [12:0] ev_host_rd, ev_host_wr, ev_dram_rd, ev_dram_wr;
 
   logic [4:0]   start_valid, start_ready, abort_req, u_done_valid, u_done_ready;
@@ -196,7 +196,7 @@ module csrec_top #(
   logic                      rd_last;
   logic [7:0]                rsp_status;
 
-  assign progress_o = ev_sched || ev_mmu || emb_row || tt_row;
+  assign progress_o = ev_sched || ev_mmu || emb_row || tt_step || int_step || mlp_step;
   assign busy_o = sched_busy || regs_busy;
 
   csrec_regs #(
@@ -670,7 +670,8 @@ module csrec_top #(
       .wr_data_o    (wr_data[512*4+:512]),
       .rsp_valid_i  (rsp_valid[4]),
       .rsp_status_i (rsp_status),
-      .rows_o       (tt_row)
+      .rows_o       (tt_row),
+      .step_o       (tt_step)
     );
   end else begin : gen_no_tt
     assign start_ready[2] = 1'b0;
@@ -689,6 +690,7 @@ module csrec_top #(
     assign wr_valid[4:3] = '0;
     assign wr_data[512*3+:1024] = '0;
     assign tt_row = 1'b0;
+    assign tt_step = 1'b0;
   end
 
   // interact: unit 3, clients 5 (descriptor) and 6
@@ -773,7 +775,8 @@ module csrec_top #(
       .wr_ready_i   (wr_ready[6]),
       .wr_data_o    (wr_data[512*6+:512]),
       .rsp_valid_i  (rsp_valid[6]),
-      .rsp_status_i (rsp_status)
+      .rsp_status_i (rsp_status),
+      .step_o       (int_step)
     );
   end else begin : gen_no_interact
     assign start_ready[3] = 1'b0;
@@ -791,6 +794,7 @@ module csrec_top #(
     assign rd_ready[6:5] = '0;
     assign wr_valid[6:5] = '0;
     assign wr_data[512*5+:1024] = '0;
+    assign int_step = 1'b0;
   end
 
   // mlp: unit 4, clients 7 (descriptor) and 8
@@ -874,7 +878,8 @@ module csrec_top #(
       .wr_ready_i   (wr_ready[8]),
       .wr_data_o    (wr_data[512*8+:512]),
       .rsp_valid_i  (rsp_valid[8]),
-      .rsp_status_i (rsp_status)
+      .rsp_status_i (rsp_status),
+      .step_o       (mlp_step)
     );
   end else begin : gen_no_mlp
     assign start_ready[4] = 1'b0;
@@ -892,6 +897,7 @@ module csrec_top #(
     assign rd_ready[8:7] = '0;
     assign wr_valid[8:7] = '0;
     assign wr_data[512*7+:1024] = '0;
+    assign mlp_step = 1'b0;
   end
 
   // -------------------------------------------------------------- assertions

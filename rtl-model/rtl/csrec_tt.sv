@@ -58,7 +58,8 @@ module csrec_tt #(
   input  wire           rsp_valid_i,
   input  wire     [7:0] rsp_status_i,
 
-  output wire           rows_o
+  output wire           rows_o,
+  output wire           step_o          // the arithmetic moves
 );
 
   localparam int unsigned MaxSlice = csrec_pkg::TT_MAX_SLICE;
@@ -878,6 +879,7 @@ module csrec_tt #(
 
   assign wr_valid_o = acc_out_valid && wr_q == WrData;
   assign rows_o     = mul_done && by_row;
+  assign step_o     = issue;
 
   // -------------------------------------------------------------------------------
   // Requests

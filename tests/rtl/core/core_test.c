@@ -1312,6 +1312,70 @@ static void test_descriptors(void)
 	close_dev(&d);
 }
 
+/* The longest the device is BUSY without CNT_PROGRESS, in steps of 1000 cycles. */
+static unsigned int longest_rest(struct dev *d, uint8_t opcode, const void *desc, uint32_t len)
+{
+	struct csrec_cmd c = cmd_plain(opcode, 1);
+	struct csrec_body_desc *b = AS(&c, desc);
+	uint64_t before = CNT(d, PROGRESS), after;
+	unsigned int rest = 0, most = 0;
+	struct csrec_cqe e;
+
+	memcpy(d->dram, desc, len);
+	b->desc_key = KEY(2, 1);
+	b->desc_len = len;
+	put(d, &d->q[1], &c);
+	ring_doorbell(d, &d->q[1]);
+	while (csrec_model_step(d->m, 1000) == 1000) {
+		after = CNT(d, PROGRESS);
+		rest = after == before ? rest + 1 : 0;
+		most = rest > most ? rest : most;
+		before = after;
+	}
+	ok(take(d, &d->q[1], &e) && !cqe_status(&e), "opcode 0x%x", opcode);
+	return most;
+}
+
+/* Drivers take a device that is BUSY without progress for hung. */
+static void test_progress(void)
+{
+	const struct csrec_tt_desc tt = {
+		.nbags = 1, .nids = 1, .p = { 1, 1, 1 }, .q = { 16, 4, 4 }, .r = { 32, 32 },
+		.out_stride = 1024, .nrows = 1, .core_key = { KEY(3, 1), KEY(3, 1), KEY(3, 1) },
+		.ids_key = KEY(2, 1), .offsets_key = KEY(2, 1), .out_key = KEY(2, 1),
+		.ids_off = 1024, .offsets_off = 2048, .out_off = 65536,
+	};
+	const struct csrec_interact_desc interact = {
+		.op = CSREC_INTERACT_DOT, .nvec = 20, .dim = 256, .batch = 1,
+		.in_key = KEY(2, 1), .out_key = KEY(2, 1), .in_off = 4096, .out_off = 65536,
+		.vec_stride = 1024, .in_stride = 32768, .out_stride = 8192,
+	};
+	struct csrec_mlp_desc mlp = {	/* the second tile's weights are there */
+		.batch = 32, .in_dim = 1024, .out_dim = 8,
+		.x_key = KEY(2, 1), .w_key = KEY(2, 1), .y_key = KEY(2, 1),
+		.x_off = 4096, .w_off = 1 << 20, .y_off = 2 << 20,
+		.x_stride = 4096, .w_stride = 4096, .y_stride = 4096,
+	};
+	struct dev d;
+
+	open_dev(&d, 4);
+	make_queue(&d, 1, 4, 0);
+	must(&d, cmd_region(0, KEY(2, 1), CSREC_REGION_DRAM, RW, 0, 0, DRAM_SIZE));
+	must(&d, cmd_region(0, KEY(3, 1), CSREC_REGION_ONCHIP, RW, 0, 0, ONCHIP_SIZE));
+	memset(d.dram, 0, DRAM_SIZE);
+	d.dram[2048 + 4] = 1;	/* the end of TT's bag */
+	ok(!longest_rest(&d, CSREC_OP_TT, &tt, sizeof(tt)), "progress while TT computes");
+	ok(!longest_rest(&d, CSREC_OP_INTERACT, &interact, sizeof(interact)),
+	   "progress while INTERACT computes");
+	ok(!longest_rest(&d, CSREC_OP_MLP, &mlp, sizeof(mlp)), "progress while MLP computes");
+	mlp.batch = 1;
+	mlp.out_dim = 64;
+	mlp.in_dim = 8;
+	mlp.act = CSREC_ACT_SIGMOID;
+	ok(!longest_rest(&d, CSREC_OP_MLP, &mlp, sizeof(mlp)), "and through its sigmoid");
+	close_dev(&d);
+}
+
 int main(void)
 {
 	static const struct {
@@ -1352,6 +1416,8 @@ int main(void)
 		test_bus_errors();
 		test_counters();
 		test_descriptors();
+		if (!i)	/* it is about the engines, not the memories */
+			test_progress();
 	}
 	return finish();
 }
