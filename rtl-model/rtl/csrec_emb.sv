@@ -61,8 +61,8 @@ module csrec_emb #(
   localparam int unsigned Lanes     = 4;
   localparam int unsigned RowBeats  = MaxDim / 16;
   localparam int unsigned BeatsW    = $clog2(RowBeats + 1);
-  localparam int unsigned FifoBeats = 4 * RowBeats;
-  localparam int unsigned FifoW     = $clog2(FifoBeats);
+  localparam int unsigned FifoW     = $clog2(4 * RowBeats);
+  localparam int unsigned FifoBeats = 2 ** FifoW;  // its pointers wrap by themselves
   localparam int unsigned Items     = 8;
 
   // Operands, in the order of their checks, and tags of the mem client's requests

@@ -15,7 +15,7 @@
 module csrec_interact #(
   /* verilator lint_off UNUSEDPARAM */
   parameter int unsigned MaxDim  = 256,  // multiple of 16
-  parameter int unsigned MaxVecs = 64,
+  parameter int unsigned MaxVecs = 64,   // 8..128
   parameter int unsigned MaxRank = 32    // as the other engines have
   /* verilator lint_on UNUSEDPARAM */
 ) (
@@ -61,11 +61,15 @@ module csrec_interact #(
   localparam int unsigned MaxPairs = MaxVecs * (MaxVecs + 1) / 2;
   localparam int unsigned ResBeats = (MaxPairs + 15) / 16;
   localparam int unsigned ResW     = $clog2(ResBeats);
+  localparam int unsigned SrcW     = BufW > ResW ? BufW : ResW;
   localparam int unsigned VecW     = $clog2(MaxVecs + 1);
   localparam int unsigned PairsW   = $clog2(MaxPairs + 1);
-  localparam int unsigned ElemsW   = $clog2(MaxVecs * MaxDim + 1);  // of a sample
   localparam int unsigned StepW    = $clog2(MaxDim / 8 + 1);
-  localparam logic [ElemsW-1:0] ChunkElems = ElemsW'(csrec_pkg::MEM_MAX_LEN / 4);
+  // Elements: of a sample's vectors, of its products, of an access
+  localparam int unsigned MaxAll   = MaxVecs * MaxDim > MaxPairs ? MaxVecs * MaxDim : MaxPairs;
+  localparam int unsigned MaxChunk = csrec_pkg::MEM_MAX_LEN / 4;
+  localparam int unsigned ElemsW   = $clog2((MaxAll > MaxChunk ? MaxAll : MaxChunk) + 1);
+  localparam logic [ElemsW-1:0] ChunkElems = ElemsW'(MaxChunk);
 
   localparam logic TagOut = 1'b1;  // of a request: which operand; else in
 
@@ -109,7 +113,7 @@ module csrec_interact #(
   wire  [VecW-1:0] n        = nvec[VecW-1:0];
   wire [2*VecW-1:0] twice   = {{VecW{1'b0}}, n} * (self ? {{VecW{1'b0}}, n} + 1'b1
                                                        : {{VecW{1'b0}}, n} - 1'b1);
-  wire [ElemsW-1:0] all     = ElemsW'(n) * dim[ElemsW-1:0];
+  wire [ElemsW-1:0] all     = ElemsW'(n) * ElemsW'(dim);
 
   always_ff @(posedge clk_i) begin
     if (state_q == StSize) begin
@@ -245,7 +249,7 @@ module csrec_interact #(
   typedef enum logic [2:0] {WrIdle, WrAsked, WrFetch, WrOffer, WrSent} wr_e;
   wr_e             wr_q;
   logic      [5:0] wr_left_q;      // beats behind the one under way
-  logic [BufW-1:0] src_q;          // in the buffer, or in the results
+  logic [SrcW-1:0] src_q;          // in the buffer, or in the results
   logic            src_res_q;
 
   // Nothing follows a failed WRITE: its data were not all taken, src_q is off.
@@ -349,7 +353,7 @@ module csrec_interact #(
   end
 
   assign step_o  = issue;
-  assign rd_a    = computing ? walk_ia_q + BufW'(step_q >> 1) : src_q;
+  assign rd_a    = computing ? walk_ia_q + BufW'(step_q >> 1) : src_q[BufW-1:0];
   assign rd_b    = walk_ja_q + BufW'(step_q >> 1);
   assign rd_a_en = issue || (wr_q == WrFetch && !src_res_q);
   assign rd_b_en = issue;

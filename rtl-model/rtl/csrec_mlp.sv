@@ -14,7 +14,7 @@
 `default_nettype none
 
 module csrec_mlp #(
-  parameter int unsigned MaxWidth = 4096,  // widest input or output: 16 times a power of 2
+  parameter int unsigned MaxWidth = 4096,  // widest input or output: power of 2, from 32
   parameter int unsigned WeightBeats = 4096  // w_mem, 64 bytes each: power of 2, >= MaxWidth/16
 ) (
   input  wire            clk_i,

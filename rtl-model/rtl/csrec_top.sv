@@ -17,10 +17,10 @@ module csrec_top #(
   parameter int unsigned NumVectors = NumIoQueues + 1,  // 1..255
   parameter int unsigned OnchipBytes = 1 << 20,   // power of two, from 4096
   parameter int unsigned MaxLog2Entries = 12,     // 1..12
-  parameter int unsigned MaxDim = 256,
-  parameter int unsigned MaxVecs = 64,
-  parameter int unsigned MaxRank = 32,
-  parameter int unsigned MaxWidth = 4096,
+  parameter int unsigned MaxDim = 256,            // multiple of 16, 16..1024
+  parameter int unsigned MaxVecs = 64,            // 8..128
+  parameter int unsigned MaxRank = 32,            // multiple of 8, 8..64
+  parameter int unsigned MaxWidth = 4096,         // power of two, 32..32768
   parameter bit          EnEmb = 1'b1,
   parameter bit          EnTt = 1'b1,
   parameter bit          EnInt = 1'b1,
@@ -154,6 +154,19 @@ module csrec_top #(
   end
   if (MaxLog2Entries < 1 || MaxLog2Entries > 12) begin : gen_bad_entries
     $error("MaxLog2Entries: 1..12");
+  end
+  if (MaxDim < 16 || MaxDim > 1024 || MaxDim % 16 != 0) begin : gen_bad_dim
+    $error("MaxDim: multiple of 16, 16..1024");
+  end
+  if (MaxVecs < 8 || MaxVecs > 128) begin : gen_bad_vecs
+    $error("MaxVecs: 8..128");
+  end
+  if (MaxRank < 8 || MaxRank > 64 || MaxRank % 8 != 0) begin : gen_bad_rank
+    $error("MaxRank: multiple of 8, 8..64");
+  end
+  if (MaxWidth < 32 || MaxWidth > 32768 || (MaxWidth & (MaxWidth - 1)) != 0)
+  begin : gen_bad_width
+    $error("MaxWidth: power of two, 32..32768");
   end
 
   logic        enable, disable_req, db_valid, db_ok;

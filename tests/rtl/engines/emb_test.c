@@ -10,7 +10,6 @@
 #include "../math/tap.h"
 
 #define FIELD(f) (CSREC_FIELD_DESC | offsetof(struct csrec_emb_desc, f))
-#define MAX_DIM 256
 
 static struct csrec_emb_desc d;
 static struct bags b;

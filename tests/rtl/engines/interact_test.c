@@ -10,8 +10,6 @@
 #include "../math/tap.h"
 
 #define FIELD(f) (CSREC_FIELD_DESC | offsetof(struct csrec_interact_desc, f))
-#define MAX_DIM 256
-#define MAX_VECS 64
 
 enum { SLOT_IN, SLOT_RES };
 
@@ -154,7 +152,7 @@ static void results(unsigned int n)
 	bad = 0;
 	for (unsigned int i = 0; i < 6; i++) {	/* no gaps, whole beats: read as one */
 		make(i % 2 ? CSREC_INTERACT_CAT : CSREC_INTERACT_DOT, 0, 27 + 5 * i,
-		     16 << (i / 2), 3);
+		     16 * (1 + i / 2), 3);
 		d.vec_stride = 4 * d.dim;
 		bad += !run_and_compare();
 	}

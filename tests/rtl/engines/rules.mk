@@ -5,6 +5,9 @@
 #
 #   engines-all	builds	engines-check  runs all (TAP)
 #   engines-lint	Verilator -Wall and Yosys on these modules
+#
+# EMB and INTERACT are built and tested a second time with other limits: buffers that are
+# no power of two, and a sample with more products than elements.
 
 engines-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 engines-top := $(abspath $(engines-src)/../../..)
@@ -17,21 +20,32 @@ engines-names := emb interact tt
 engines-parts := $(addprefix $(engines-rtl)/csrec_,fp_mul.sv fp_add.sv dot.sv client.sv \
 	stream.sv bag_walk.sv bag_acc.sv div.sv)
 engines-tests := $(patsubst %,$(engines-out)/%_test,$(engines-names))
+engines-dim ?= 256
+engines-vecs ?= 64
 
 engines-cflags := -std=c17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off \
-	-I$(engines-src) -I$(engines-har) -I$(engines-top)/uapi
+	-I$(engines-src) -I$(engines-har) -I$(engines-top)/uapi -DMAX_DIM=$(engines-dim) \
+	-DMAX_VECS=$(engines-vecs)
 engines-vflags := --cc -Wall --quiet -O3 --x-assign unique --x-initial unique -DCSREC_FP_DPI \
-	-CFLAGS "-O2 -ffp-contract=off"
+	-GMaxDim=$(engines-dim) -GMaxVecs=$(engines-vecs) -CFLAGS "-O2 -ffp-contract=off"
 engines-vinc = $(shell verilator --getenv VERILATOR_ROOT)/include
 
-.PHONY: engines-all engines-check engines-lint
+.PHONY: engines-all engines-check engines-lint engines-other
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 engines-all: $(engines-tests)
+ifeq ($(engines-dim),256)
+engines-all: engines-other
+engines-others := $(patsubst %,$(engines-out)/other/engines/%_test,emb interact)
+endif
+
+engines-other:
+	$(MAKE) -f $(engines-src)/rules.mk engines-all engines-names="emb interact" \
+		engines-dim=48 engines-vecs=128 O=$(engines-out)/other
 
 engines-check: engines-all
-	for t in $(engines-tests); do $$t || bad=1; done; exit $${bad-0}
+	for t in $(engines-tests) $(engines-others); do $$t || bad=1; done; exit $${bad-0}
 
 engines-lint: $(engines-pkg)
 	set -e; for e in $(engines-names); do \

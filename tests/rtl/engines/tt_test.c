@@ -10,7 +10,6 @@
 #include "../math/tap.h"
 
 #define FIELD(f) (CSREC_FIELD_DESC | offsetof(struct csrec_tt_desc, f))
-#define MAX_DIM 256
 #define MAX_RANK 32
 
 static const unsigned int core_slot[3] = { SLOT_TABLE, SLOT_CORE1, SLOT_CORE2 };
