@@ -17,14 +17,14 @@ INPUT ?= tools/data/sample.tsv
 LIMIT ?= 2000
 KERNEL ?= p2p
 
-.PHONY: help demo check check-% lab shell vm-test build clean
+.PHONY: help demo demo-args check check-% lab shell vm-test build clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
 	@echo '                     score a file through driver and simulated device'
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
 	@echo 'make shell           a guest with the driver loaded'
-	@echo 'make vm-test T=name  one guest test (see tests/guest)'
+	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
 	@echo 'make build           everything, without running it'
 	@echo 'make lab             the lab only'
 	@echo 'make clean           build results, but not the lab'
@@ -36,7 +36,14 @@ build: lab
 	@$(LAB) make -j$(JOBS) -f tools/lab/build.mk
 
 # A user's file may lie anywhere: as much of it as the limit can need goes below build/.
-demo: build
+demo-args:
+	@[ -r '$(INPUT)' ] && [ ! -d '$(INPUT)' ] || { echo "demo: cannot read INPUT '$(INPUT)'" >&2; exit 2; }
+	@case '$(LIMIT)' in '' | *[!0-9]* | 0*) \
+		echo "demo: LIMIT must be a number above 0, not '$(LIMIT)'" >&2; exit 2 ;; esac
+	@case '$(KERNEL)' in p2p | nop2p) ;; *) \
+		echo "demo: KERNEL must be p2p or nop2p, not '$(KERNEL)'" >&2; exit 2 ;; esac
+
+demo: demo-args build
 	@mkdir -p build/demo
 	@head -n $$(($(LIMIT) * 2 + 1000)) '$(INPUT)' >build/demo/input.tsv
 	@$(LAB) tests/guest/demo.sh '$(KERNEL)' build/demo/input.tsv '$(LIMIT)'

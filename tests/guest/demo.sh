@@ -44,13 +44,16 @@ echo
 must "scores that differ from the golden model in any bit: 0" '.scores_differ_bits == 0'
 must "largest difference from float64 below 1e-5" '.max_abs_err_f64 != null and .max_abs_err_f64 < 1e-5'
 must "AUC and log-loss equal the golden model's" '.auc == .auc_golden and .logloss == .logloss_golden'
-must "rows came from all three tiers" '.rows.dram > 0 and .rows.tt > 0 and .rows.nvme > 0'
 if [ "$kernel" = p2p ]; then
-	must "cold rows came peer-to-peer, none bounced" '.bytes.p2p > 0 and .bytes.bounce == 0'
+	must "no cold row bounced" '.bytes.bounce == 0'
 else
-	must "cold rows bounced (this kernel has no PCI_P2PDMA)" '.bytes.p2p == 0 and .bytes.bounce > 0'
+	must "no cold row came peer-to-peer (this kernel has no PCI_P2PDMA)" '.bytes.p2p == 0'
 fi
-if cmp -s "$input" <(head -n "$(wc -l <"$input")" "$sample"); then
+# What the shipped sample must show; another file, or a few lines, may have no cold row or
+# only labels of one kind.
+if [ "$limit" -ge 100 ] && cmp -s "$input" <(head -n "$(wc -l <"$input")" "$sample"); then
+	must "rows came from all three tiers" '.rows.dram > 0 and .rows.tt > 0 and .rows.nvme > 0'
+	must "cold rows came from the drive into device memory" '.bytes.p2p + .bytes.bounce > 0'
 	must "AUC above 0.65" '.auc > 0.65'
 fi
 echo

@@ -320,7 +320,7 @@ static void print(const struct infer *in)
 		       (ull)t->bounce_bytes, (ull)DELTA(COMMANDS),
 		       (ull)(in->after.doorbells - in->before.doorbells),
 		       (ull)(in->after.interrupts - in->before.interrupts), (ull)t->batches);
-		printf("device cycles: EMB %llu, TT %llu, INTERACT %llu, MLP %llu, any %llu\n"
+		printf("device cycles: EMB %llu, TT %llu, INTERACT %llu, MLP %llu, any of them %llu\n"
 		       "modelled, not measured: %.3f ms at 300 MHz, %.3f us an impression (fp unit: %s)\n",
 		       (ull)DELTA(BUSY_EMB), (ull)DELTA(BUSY_TT), (ull)DELTA(BUSY_INTERACT),
 		       (ull)DELTA(BUSY_MLP), (ull)DELTA(BUSY), millis(DELTA(BUSY)),
