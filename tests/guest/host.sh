@@ -25,16 +25,20 @@ status=$?
 if [ -f "$out/dmesg.log" ]; then
 	if grep -nE 'BUG:|WARNING:|Oops|Call Trace|blocked for more|DMA-API:|general protection|refcount_t:' "$out/dmesg.log"; then
 		echo "not ok - kernel log is clean ($kernel)"
+		status=1
 	else
 		echo "ok - kernel log is clean ($kernel)"
 	fi
 else
 	echo "not ok - guest ($kernel) left no kernel log"
+	status=1
 fi
 
 # That rows came peer-to-peer is proved from outside: QEMU's trace of the drive must
 # show reads whose PRPs lie inside the device's BAR, and none where P2P is off.
 if [ -f "$out/bar2" ] && [ -f "$out/qemu-trace.log" ]; then
-	tests/guest/prp-in-bar.sh "$out/bar2" "$out/qemu-trace.log" "$kernel"
+	result=$(tests/guest/prp-in-bar.sh "$out/bar2" "$out/qemu-trace.log" "$kernel")
+	echo "$result"
+	case $result in *'not ok'*) status=1 ;; esac
 fi
 exit $status
