@@ -5,6 +5,7 @@
 cd /csrec || exit 1
 export PATH=/csrec/build/tools:$PATH
 insmod "build/kernel/$(uname -r)/csrec.ko" || echo "csrec.ko did not load; see dmesg"
-echo "csrec guest, kernel $(uname -r). The checkout is /csrec (read-only), /out is writable."
-echo "Try: csrec list; csrec info; csrec copy --verify. Leave with exit."
+echo "csrec guest, kernel $(uname -r). The checkout is /csrec (read-only); /out is writable,"
+echo "build/vm/run on the host."
+echo "Try: csrec list; csrec info; csrec copy --verify; csrec infer --help. Leave with exit."
 exec bash
