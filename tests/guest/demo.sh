@@ -24,6 +24,7 @@ tools/lab/vm --kernel "$kernel" --out "$out/run" -- sh -euc '
 	insmod "build/kernel/$(uname -r)/csrec.ko"
 	tests/model/demo-guest.sh "$@" /out
 	rmmod csrec' sh "$input" "$limit" || status=$?
+[ $status != 130 ] || { echo "demo: interrupted" >&2; exit 130; }
 if [ $status != 0 ]; then
 	echo "demo: scoring failed with status $status; logs are in $out/run" >&2
 	exit "$status"
