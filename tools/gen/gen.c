@@ -252,7 +252,7 @@ int main(int argc, char **argv)
 	struct column col[NCAT] = { };
 	FILE *f = stdout;
 	uint64_t v;
-	int c, idx, err = 0;
+	int c, idx = 0, err = 0;
 
 	while ((c = getopt_long(argc, argv, "", longopts, &idx)) != -1) {
 		const char *name = longopts[idx].name;
