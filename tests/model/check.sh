@@ -55,6 +55,8 @@ check "another model keeps the fields and changes labels" bash -c "'$gen' --rows
 	cut -f2- '$tmp/m9' | cmp - <(head -n 500 '$data/sample.tsv' | cut -f2-) && ! head -n 500 '$data/sample.tsv' | cmp -s - '$tmp/m9'"
 check "every row has 40 fields" awk -F '\t' 'NF != 40 { exit 1 }' "$data/sample.tsv"
 exits "bad option value is named" 2 "--zipf: 'x'" "$gen" --zipf x
+exits "unknown option of the generator" 2 "--nonsense" "$gen" --nonsense
+exits "generator option without its value" 2 "--rows" "$gen" --rows
 check "tracked files are small" sh -c "test \$(find '$data' -size +4095k | wc -l) = 0"
 
 # scoring without a device
@@ -94,6 +96,16 @@ exits "a truncated model" 7 "its header says" "$csrec" infer --model "$tmp/cut.c
 sed 's/"C4"/"C99"/' "$data/sample.placement.json" >"$tmp/p.json"
 exits "a placement of another model" 7 "C99" infer --placement "$tmp/p.json" --input "$data/sample.tsv"
 exits "no placement for a device" 2 "--placement" "$csrec" infer --model "$data/sample.crm" --input "$data/sample.tsv"
+cp "$data/sample.tsv" "$tmp/in.tsv"
+ln "$tmp/in.tsv" "$tmp/same.tsv"
+exits "scores over the input" 2 "is the input" infer --input "$tmp/in.tsv" --output "$tmp/same.tsv"
+exits "a report over the input" 2 "is the input" infer --input - --report "$tmp/in.tsv" <"$tmp/in.tsv"
+cp "$data/sample.crm" "$tmp/m.crm"
+exits "scores over the model" 2 "is the model" "$csrec" infer --model "$tmp/m.crm" --backend golden \
+	--input "$data/sample.tsv" --output "$tmp/m.crm"
+check "none of them was touched" sh -c "cmp '$tmp/in.tsv' '$data/sample.tsv' && cmp '$tmp/m.crm' '$data/sample.crm'"
+exits "a report over the scores" 2 "is the output" infer --input "$data/sample.tsv" --output "$tmp/one" --report "$tmp/one"
+check "both may go to a device" infer --input "$data/sample.tsv" --output /dev/null --report /dev/null
 mkdir -p "$tmp/sys/bus/pci/devices" "$tmp/dev"
 exits "no device" 3 "no csrec device" env CSREC_SYSFS="$tmp/sys" CSREC_DEV="$tmp/dev" "$csrec" infer --model "$data/sample.crm" \
 	--placement "$data/sample.placement.json" --input "$data/sample.tsv"
@@ -107,6 +119,9 @@ printf x | dd of="$tmp/drive.img" bs=1 seek=$((1048576 + 300000)) conv=notrunc s
 exits "a flipped byte is found" 7 "data block" cold --drive "$tmp/drive.img" --verify
 seq 1000000 >"$tmp/data"
 exits "foreign data is not overwritten" 1 "--force" cold --drive "$tmp/data"
+seq 1000000 >"$tmp/data0"
+check "nor do messages go into it, with standard error closed" sh -c "'$csrec' install-cold --model '$data/sample.crm' \
+	--placement '$data/sample.placement.json' --drive '$tmp/data' 2>&-; cmp '$tmp/data' '$tmp/data0'"
 check "but with --force" cold --drive "$tmp/data" --force
 exits "missing drive" 5 "/dev/nvme99n1" cold --drive /dev/nvme99n1
 exits "no extent where one should be" 7 "no cold extent" cold --drive "$data/sample.crm" --verify

@@ -60,18 +60,43 @@ static int no_memory(const struct infer *in)
 	return cli_fail(in->cli, CLI_FAIL, "out of memory");
 }
 
+/* Would writing to path destroy a file that is read, or written otherwise? */
+static int check_overwrite(const struct infer *in, const char *path, const char *other,
+			   const char *what)
+{
+	struct stat a, b;
+
+	if (!path || !other || stat(path, &a) || stat(other, &b) || !S_ISREG(a.st_mode) ||
+	    a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+		return 0;
+	return cli_fail(in->cli, CLI_USAGE, "%s: is %s, and would be overwritten", path, what);
+}
+
 static int open_files(struct infer *in)
 {
+	const char *const out[] = { in->output_path, in->report_path };
+	const char *input = strcmp(in->input_path, "-") ? in->input_path : "/dev/stdin";
+	const char *cold = in->job.drive ? in->job.drive : in->job.placement.cold_path;
+
 	in->tsv.f = strcmp(in->input_path, "-") ? fopen(in->input_path, "re") : stdin;
 	if (!in->tsv.f)
 		return cli_fail(in->cli, CLI_BAD_INPUT, "%s: %s", in->input_path, strerror(errno));
 	in->tsv.report = report_line;
 	in->tsv.priv = in;
 	in->tsv.strict = in->strict;
+	for (int i = 0; i < 2; i++) {
+		if (check_overwrite(in, out[i], input, "the input") ||
+		    check_overwrite(in, out[i], in->job.model_path, "the model") ||
+		    check_overwrite(in, out[i], in->job.placement_path, "the placement") ||
+		    check_overwrite(in, out[i], cold, "the drive for cold rows"))
+			return CLI_USAGE;
+	}
 	if (in->output_path) {
 		in->output = fopen(in->output_path, "we");
 		if (!in->output)
 			return cli_fail(in->cli, CLI_FAIL, "%s: %s", in->output_path, strerror(errno));
+		if (check_overwrite(in, in->report_path, in->output_path, "the output"))
+			return CLI_USAGE;
 		fputs("line\tlabel\tscore\n", in->output);
 	}
 	return 0;

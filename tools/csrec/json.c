@@ -10,18 +10,38 @@ static char closers[MAX_DEPTH];
 static bool filled[MAX_DEPTH];
 static int depth;
 
-static void quote(const char *s)
+/* Length of the UTF-8 sequence at s, 0 if there is none: JSON takes nothing else. */
+static int utf8_len(const unsigned char *s)
 {
-	putchar('"');
-	for (; *s; s++) {
-		unsigned char c = *s;
+	int len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 :
+		  s[0] < 0xf5 ? 4 : 0;
 
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			printf("\\u%04x", c);
+	for (int i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	/* longer than need be, a surrogate, or past the last code point */
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+static void quote(const char *str)
+{
+	const unsigned char *s = (const unsigned char *)str;
+	int len;
+
+	putchar('"');
+	for (; *s; s += len ? len : 1) {
+		len = utf8_len(s);
+		if (!len)
+			fputs("\\ufffd", stdout);
+		else if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else if (*s < 0x20 || *s == 0x7f)
+			printf("\\u%04x", *s);
 		else
-			putchar(c);
+			fwrite(s, 1, len, stdout);
 	}
 	putchar('"');
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* csrec: one program, a subcommand for each task. */
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include "cli.h"
 
 extern const struct command cmd_list, cmd_info, cmd_copy, cmd_p2p;
@@ -84,9 +86,28 @@ static int run(int argc, char **argv)
 	return cli_fail(&cli, CLI_USAGE, "no command \"%s\"; see csrec --help", argv[optind]);
 }
 
+/*
+ * A file must not get the descriptor of a standard stream that was closed: messages would
+ * go into it. What takes its place fails as the closed one would.
+ */
+static bool fill_streams(void)
+{
+	int fd;
+
+	do {
+		fd = fcntl(STDIN_FILENO, F_GETFD) < 0 ? open("/dev/null", O_WRONLY) :
+		     open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && !close(fd);
+}
+
 int main(int argc, char **argv)
 {
-	int code = run(argc, argv);
+	int code;
+
+	if (!fill_streams())
+		return CLI_FAIL;
+	code = run(argc, argv);
 
 	/* a result that did not get out is no success */
 	if (fflush(stdout) || ferror(stdout)) {
