@@ -273,6 +273,13 @@ static void placements(const char *path, const char *sample_path)
 	}
 	tap(!place(&m, "C4", "{\"tier\": \"split\", \"slots\": 3, \"comment\": \"x\", \"hot\": {\"ids\": []}}", &err),
 	    "no hot rows, and a comment, are fine");
+	struct csm_table *c4 = &m.tables[csm_model_find_table(&m, "C4")], kept = *c4;
+
+	c4->order = NULL;
+	c4->norder = 0;
+	tap(!place(&m, "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 0}}", &err),
+	    "no hot rows of a table without an order are fine");
+	*c4 = kept;
 
 	/* the cold object, by a text that is otherwise sound */
 	static const struct { const char *name, *cold, *want; } colds[] = {

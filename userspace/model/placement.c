@@ -127,7 +127,8 @@ static int parse_hot(struct csm_place *pl, json_t *hot, const struct csm_table *
 				       where, (unsigned long long)count, t->norder);
 		if (ret)
 			goto out;
-		memcpy(pl->hot, t->order, count * sizeof(*pl->hot));
+		if (count)	/* without, there may be no order */
+			memcpy(pl->hot, t->order, count * sizeof(*pl->hot));
 		pl->nhot = count;
 	}
 	if (pl->nhot == t->nrows)
