@@ -415,7 +415,8 @@ static int parse_options(struct server *s, struct csrec_model_config *cfg, int *
 		say(NULL, "unexpected argument: %s", argv[optind]);
 		return EXIT_USAGE;
 	}
-	if (!s->path) {
+	if (!s->path || !*s->path) {
+		s->path = NULL;
 		say(NULL, "--socket PATH is needed");
 		return EXIT_USAGE;
 	}
@@ -428,6 +429,20 @@ static int parse_options(struct server *s, struct csrec_model_config *cfg, int *
 	return -1;
 }
 
+/*
+ * Device memory must not get the descriptor of a standard stream that was closed: messages
+ * would go into it.
+ */
+static bool fill_streams(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && !close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	static struct server server;	/* some 80 KiB */
@@ -438,6 +453,8 @@ int main(int argc, char **argv)
 	int ready_fd = -1, sig_fd, rc;
 	sigset_t sigs;
 
+	if (!fill_streams())
+		return EXIT_ERROR;
 	s->fd = -1;
 	rc = parse_options(s, &cfg, &ready_fd, argc, argv);
 	if (rc >= 0)

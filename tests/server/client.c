@@ -62,27 +62,44 @@ static bool read_line(int fd, char *line, size_t size)
 	return true;
 }
 
-bool server_start(struct server *s, const char *binary, const char *const *args)
+void server_path(struct server *s)
 {
 	static unsigned int serial;
 	const char *dir = getenv("TMPDIR");
-	char line[512];
-	int p[2], err;
 
 	if (!s->path[0])
 		snprintf(s->path, sizeof(s->path), "%s/csrec-%d-%u.sock", dir ? dir : "/tmp",
 			 (int)getpid(), serial++);
+}
+
+/* @path: passed on as --socket, or NULL if the arguments have it */
+static bool start(struct server *s, const char *binary, const char *const *args, const char *path)
+{
+	char line[512];
+	int p[2], err;
+
 	snprintf(s->log, sizeof(s->log), "%s.log", s->path);
 	err = open(s->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (err < 0 || pipe2(p, O_CLOEXEC))
 		return false;
-	s->pid = spawn(binary, args, s->path, p[1], err);
+	s->pid = spawn(binary, args, path, p[1], err);
 	close(p[1]);
 	close(err);
 	s->out = p[0];
 	if (!read_line(s->out, line, sizeof(line)) || !strstr(line, "listening"))
 		return false;
 	return true;
+}
+
+bool server_start(struct server *s, const char *binary, const char *const *args)
+{
+	server_path(s);
+	return start(s, binary, args, s->path);
+}
+
+bool server_spawn(struct server *s, const char *binary, const char *const *args)
+{
+	return start(s, binary, args, NULL);
 }
 
 int server_wait(struct server *s)

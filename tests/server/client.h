@@ -35,6 +35,9 @@ struct server {
 
 /* @args: extra options, NULL-terminated. False if it did not come up. */
 bool server_start(struct server *s, const char *binary, const char *const *args);
+/* The same, but @args has all there is, --socket with what server_path() chose too. */
+bool server_spawn(struct server *s, const char *binary, const char *const *args);
+void server_path(struct server *s);
 /* Waits; returns the exit code, or 256 + signal. */
 int server_wait(struct server *s);
 int server_stop(struct server *s);	/* SIGTERM, then as above */

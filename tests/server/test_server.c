@@ -1759,6 +1759,26 @@ static void t_terminate(void)
 	EQ(server_wait(&srv), 0);
 }
 
+/* With standard streams closed, nothing that is said may end in device memory. */
+static void t_closed_streams(void)
+{
+	char script[256], got[4096], zero[4096] = { 0 };
+	const char *args[] = { "-c", script, NULL };
+
+	server_path(&srv);
+	snprintf(script, sizeof(script), "exec '%s' --socket '%s' <&- 2>&-", binary, srv.path);
+	CHECK(server_spawn(&srv, "/bin/sh", args));
+	CHECK(client_start(&cl, &srv));
+	set_cfg(&cl, COMMAND, MEM, 2);
+	kill(srv.pid, SIGUSR1);				/* it says that it has no waves */
+	EQ(cfg(&cl, 0, 2), CSREC_PCI_VENDOR);
+	EQ(cfg(&cl, 0, 2), CSREC_PCI_VENDOR);
+	EQ(client_read(&cl, R_BAR2, 0, got, sizeof(got)), 0);
+	EQ(memcmp(got, zero, sizeof(got)), 0);
+	client_close(&cl);
+	EQ(server_stop(&srv), 0);
+}
+
 static void t_options(void)
 {
 	static const char *const bad[][5] = {
@@ -1770,7 +1790,7 @@ static void t_options(void)
 		{ "--socket", "/tmp/x", "--stall", "100" },
 		{ "--socket", "/tmp/x", "--host-latency", "0" },
 		{ "--socket", "/tmp/x", "--host-bandwidth", "3.3" },
-		{ "--socket", "/tmp/x", "--fst-window", "1:2" },
+		{ "--socket", "/tmp/x", "--fst-window", "1:2" }, { "--socket", "" },
 	};
 	static const char *const help[] = { "--help", NULL }, *const version[] = { "-V", NULL };
 	static const char *const fst[] = { "--socket", "/tmp/x", "--fst", "/tmp/x.fst", NULL };
@@ -1907,6 +1927,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "--once", t_once },
 	{ "SIGTERM and SIGINT end it cleanly", t_terminate },
 	{ "options", t_options },
+	{ "closed standard streams", t_closed_streams },
 	{ "idle: no steps, no wakeups", t_idle },
 	{ "busy: the client is served between steps", t_busy_serves },
 };
