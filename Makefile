@@ -16,6 +16,8 @@ endif
 INPUT ?= tools/data/sample.tsv
 LIMIT ?= 2000
 KERNEL ?= p2p
+# Recipes take these from the environment: a name may have quotes in it.
+export INPUT LIMIT KERNEL
 
 .PHONY: help demo demo-args check check-% lab shell vm-test build clean
 
@@ -37,16 +39,17 @@ build: lab
 
 # A user's file may lie anywhere: as much of it as the limit can need goes below build/.
 demo-args:
-	@[ -r '$(INPUT)' ] && [ ! -d '$(INPUT)' ] || { echo "demo: cannot read INPUT '$(INPUT)'" >&2; exit 2; }
-	@case '$(LIMIT)' in '' | *[!0-9]* | 0*) \
-		echo "demo: LIMIT must be a number above 0, not '$(LIMIT)'" >&2; exit 2 ;; esac
-	@case '$(KERNEL)' in p2p | nop2p) ;; *) \
-		echo "demo: KERNEL must be p2p or nop2p, not '$(KERNEL)'" >&2; exit 2 ;; esac
+	@[ -r "$$INPUT" ] && [ ! -d "$$INPUT" ] || { echo "demo: cannot read INPUT '$$INPUT'" >&2; exit 2; }
+	@[ ! -c "$$INPUT" ] || { echo "demo: INPUT '$$INPUT' is a device: it may never end" >&2; exit 2; }
+	@case $$LIMIT in '' | *[!0-9]* | 0* | ?????????????*) \
+		echo "demo: LIMIT must be a number above 0, of 12 digits at most, not '$$LIMIT'" >&2; exit 2 ;; esac
+	@case $$KERNEL in p2p | nop2p) ;; *) \
+		echo "demo: KERNEL must be p2p or nop2p, not '$$KERNEL'" >&2; exit 2 ;; esac
 
 demo: demo-args build
 	@mkdir -p build/demo
-	@head -n $$(($(LIMIT) * 2 + 1000)) '$(INPUT)' >build/demo/input.tsv
-	@$(LAB) tests/guest/demo.sh '$(KERNEL)' build/demo/input.tsv '$(LIMIT)'
+	@head -n $$((LIMIT * 2 + 1000)) -- "$$INPUT" >build/demo/input.tsv
+	@$(LAB) tests/guest/demo.sh "$$KERNEL" build/demo/input.tsv "$$LIMIT"
 
 check: build
 	@$(LAB) tests/run
