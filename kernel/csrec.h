@@ -268,7 +268,7 @@ bool csrec_queue_scan(struct csrec_queue *q);
 void csrec_queue_watchdog(struct work_struct *work);
 void csrec_queues_close(struct csrec_ctx *ctx);
 void csrec_queues_teardown(struct csrec_ctx *ctx);
-bool csrec_queues_ready(struct csrec_ctx *ctx);
+__poll_t csrec_queues_poll(struct csrec_ctx *ctx);
 int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp);

@@ -129,8 +129,8 @@ static __poll_t csrec_poll(struct file *file, poll_table *wait)
 	down_read(&csd->reset_lock);
 	if (csrec_ctx_dead(ctx))
 		mask = EPOLLHUP | EPOLLERR;
-	else if (csrec_queues_ready(ctx))
-		mask = EPOLLIN | EPOLLRDNORM;
+	else
+		mask = csrec_queues_poll(ctx);
 	up_read(&csd->reset_lock);
 	return mask;
 }

@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/pagemap.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -70,14 +71,18 @@ static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
 	csrec_queue_put(q);
 }
 
-/* Looks for new completions. True if there are any. Called by the interrupt handler too. */
+/*
+ * Looks for new completions. True if there are any that nobody has taken: whoever calls this
+ * to wake others must not mind who saw them first. Called by the interrupt handler too.
+ */
 bool csrec_queue_scan(struct csrec_queue *q)
 {
 	unsigned long flags;
 	bool any;
 
 	spin_lock_irqsave(&q->lock, flags);
-	any = csrec_ring_scan(&q->ring);
+	csrec_ring_scan(&q->ring);
+	any = q->ring.posted != q->ring.head;
 	spin_unlock_irqrestore(&q->lock, flags);
 	return any;
 }
@@ -259,24 +264,26 @@ void csrec_queues_teardown(struct csrec_ctx *ctx)
 	mutex_unlock(&csd->queue_lock);
 }
 
-/* Has any queue of this context a completion? */
-bool csrec_queues_ready(struct csrec_ctx *ctx)
+/* Has any queue of this context a completion, or been reset? */
+__poll_t csrec_queues_poll(struct csrec_ctx *ctx)
 {
 	struct csrec_dev *csd = ctx->csd;
-	bool ready = false;
+	__poll_t mask = 0;
 	unsigned int i;
 
 	spin_lock(&csd->queues_lock);
-	for (i = 1; i <= csd->nr_ioq && !ready; i++) {
+	for (i = 1; i <= csd->nr_ioq; i++) {
 		struct csrec_queue *q = csd->queues[i];
 
-		if (!q || q->ctx != ctx)
+		if (!q || q->ctx != ctx || READ_ONCE(q->closing))
 			continue;
-		csrec_queue_scan(q);
-		ready = READ_ONCE(q->ring.posted) != READ_ONCE(q->ring.head);
+		if (csrec_queue_scan(q))
+			mask |= EPOLLIN | EPOLLRDNORM;
+		if (READ_ONCE(q->failed))
+			mask |= EPOLLERR;
 	}
 	spin_unlock(&csd->queues_lock);
-	return ready;
+	return mask;
 }
 
 int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
@@ -429,6 +436,8 @@ int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
 	if (!arg->count)
 		arg->count = csrec_wait_take(q, cqes, 0, max);
 	if (arg->count) {
+		/* others may have waited for these, and in vain */
+		wake_up_all(&ctx->waitq);
 		ret = copy_to_user(ucqes, cqes, arg->count * sizeof(*cqes)) ? -EFAULT : 0;
 	} else if (!ret) {
 		ret = csrec_ctx_dead(ctx);
@@ -462,10 +471,11 @@ void csrec_queue_watchdog(struct work_struct *work)
 		q = csd->queues[i];
 		if (!q || q->failed)
 			continue;
-		if (csrec_queue_scan(q))
-			wake_up_all(&q->ctx->waitq);
+		/* in this order: what comes in between is found by the scan */
 		if (csrec_queue_in_flight(q))
 			busy = true;
+		if (csrec_queue_scan(q))
+			wake_up_all(&q->ctx->waitq);
 	}
 	if (!busy || csrec_dead(csd)) {
 		csd->watch.looks = 0;

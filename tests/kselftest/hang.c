@@ -71,11 +71,18 @@ TEST_F(hang, queue_is_reset)
 {
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
 	int other = dev_open(), q2 = q_create(other, 2), ret;
+	struct pollfd p = { .fd = self->fd, .events = POLLIN }, p2 = { .fd = other };
 	struct csrec_cqe cqes[2];
 
 	ASSERT_LT(0, q2);
 	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, HUNG));
 	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
+	/* whoever only polls is told as well; the others' queues are well */
+	do {
+		ASSERT_EQ(1, poll(&p, 1, 120000));
+	} while (!(p.revents & POLLERR) && q_wait(self->fd, self->q, cqes, 0, 2, 0) >= 0);
+	EXPECT_EQ(POLLERR, p.revents & (POLLERR | POLLHUP));
+	EXPECT_EQ(0, poll(&p2, 1, 0));
 	ret = q_wait(self->fd, self->q, cqes, 1, 1, -1);
 	if (ret == 1) {
 		/* the command that was cut short, if the device said so */
@@ -85,6 +92,7 @@ TEST_F(hang, queue_is_reset)
 	EXPECT_EQ(-EIO, ret);
 	EXPECT_EQ(-EIO, q_submit(self->fd, self->q, &nop, 1));
 	EXPECT_EQ(0, q_destroy(self->fd, self->q));
+	EXPECT_EQ(0, poll(&p, 1, 0));
 	self->q = q_create(self->fd, 16);
 	ASSERT_LT(0, self->q);
 	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, cqes));

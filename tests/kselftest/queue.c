@@ -378,6 +378,67 @@ TEST_F(queue, several_waiters)
 	}
 }
 
+/* A waiter on a command that completes without an interrupt; or -errno. */
+static int start_quiet_waiter(pthread_t *t, struct waiter *w, uint32_t fence)
+{
+	struct csrec_cmd cmd = cmd_fence(CSREC_OP_WAIT, fence, 1);
+
+	cmd.flags = CSREC_CMD_F_NOIRQ;
+	if (q_submit(w->fd, w->q, &cmd, 1) != 1 || pthread_create(t, NULL, wait_thread, w))
+		return -EAGAIN;
+	usleep(50000);
+	return 0;
+}
+
+/* Far longer than any device takes; who has not come by then never will. */
+static int join(pthread_t t)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += 60;
+	return pthread_timedjoin_np(t, NULL, &ts);
+}
+
+/* Who looks at a completion and leaves it there does not keep it from those who wait for it. */
+TEST_F(queue, seen_by_another)
+{
+	struct waiter w = { .fd = self->fd, .q = self->q, .min = 1 };
+	struct pollfd p = { .fd = self->fd, .events = POLLIN };
+	pthread_t t;
+
+	ASSERT_EQ(0, start_quiet_waiter(&t, &w, self->fence));
+	ASSERT_EQ(0, fence_signal(self->fd, self->fence, 1));
+	while (pthread_tryjoin_np(t, NULL)) {
+		if (poll(&p, 1, 0) == 1) {
+			ASSERT_EQ(0, join(t));
+			break;
+		}
+	}
+	EXPECT_EQ(1, w.ret);
+}
+
+/* Who takes the last one leaves nobody waiting for what will not come. */
+TEST_F(queue, taken_by_another)
+{
+	struct waiter w = { .fd = self->fd, .q = self->q, .min = 1 };
+	struct csrec_cqe cqe;
+	pthread_t t;
+	int ret = 0;
+
+	ASSERT_EQ(0, start_quiet_waiter(&t, &w, self->fence));
+	ASSERT_EQ(0, fence_signal(self->fd, self->fence, 1));
+	while (!ret && pthread_tryjoin_np(t, NULL))
+		ret = q_wait(self->fd, self->q, &cqe, 0, 1, 0);
+	if (ret) {
+		EXPECT_EQ(1, ret);
+		ASSERT_EQ(0, join(t));
+		EXPECT_EQ(-EAGAIN, w.ret);
+	} else {
+		EXPECT_EQ(1, w.ret);
+	}
+}
+
 /* Whoever waits on a queue that is destroyed is told. */
 TEST_F(queue, destroy_under_a_waiter)
 {

@@ -186,8 +186,8 @@ struct csrec_submit {
  * CSREC_SUBMIT_MAX, min more than is outstanding, or timeout_ns below -1; -EIO if the driver
  * found the device to make no progress and reset the queue. -EFAULT takes none either,
  * unless the memory goes away during the call.
- * poll(): EPOLLIN while any queue of the context has a completion, EPOLLHUP when the
- * device is gone, was reset, or does not answer.
+ * poll(): EPOLLIN while any queue of the context has a completion, EPOLLERR while one has been
+ * reset and is not destroyed, EPOLLHUP when the device is gone, was reset, or does not answer.
  */
 struct csrec_wait {
 	__u32	size;
