@@ -139,7 +139,8 @@ static int csrec_pin(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 					min(total - r->npages, CSREC_PIN_BATCH), gup,
 					r->pages + r->npages);
 		if (n <= 0) {
-			ret = n ?: -EFAULT;
+			/* -EREMOTEIO: peer-to-peer memory, which is never pinned for long */
+			ret = n && n != -EREMOTEIO ? n : -EFAULT;
 			goto err;
 		}
 		r->npages += n;
@@ -220,6 +221,8 @@ err:
 static int csrec_map(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 {
 	struct device *dev = &csd->pdev->dev;
+	struct scatterlist *sg;
+	unsigned int i;
 	int ret;
 
 	ret = sg_alloc_table_from_pages(&r->sgt, r->pages, r->npages, 0,
@@ -227,12 +230,18 @@ static int csrec_map(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 	if (ret)
 		return ret;
 	ret = dma_map_sgtable(dev, &r->sgt, csrec_dma_dir(r), 0);
-	if (ret)
+	if (ret) {
+		/* there is a limit only to what bounces */
+		if (dma_max_mapping_size(dev) != SIZE_MAX)
+			ret = -EOPNOTSUPP;
 		goto err_table;
+	}
 	/* nobody could say when to sync memory that is mapped for good */
-	if (dma_need_sync(dev, sg_dma_address(r->sgt.sgl))) {
-		ret = -EOPNOTSUPP;
-		goto err_map;
+	for_each_sgtable_dma_sg(&r->sgt, sg, i) {
+		if (dma_need_sync(dev, sg_dma_address(sg))) {
+			ret = -EOPNOTSUPP;
+			goto err_map;
+		}
 	}
 
 	if (r->sgt.nents == 1) {
@@ -468,6 +477,7 @@ int csrec_ioc_mem_free(struct csrec_ctx *ctx, void *argp)
 int csrec_bounce_get(struct csrec_dev *csd)
 {
 	struct csrec_bounce *b = &csd->bounce;
+	size_t most = dma_max_mapping_size(&csd->pdev->dev);
 	struct csrec_region r = {
 		.kind = CSREC_REGION_HOST,
 		.rights = CSREC_RIGHT_READ,
@@ -479,7 +489,10 @@ int csrec_bounce_get(struct csrec_dev *csd)
 	if (b->page)
 		return 0;
 
-	for (b->order = CSREC_BOUNCE_ORDER; ; b->order--) {
+	b->order = CSREC_BOUNCE_ORDER;
+	while (b->order && PAGE_SIZE << b->order > most)
+		b->order--;
+	for (; ; b->order--) {
 		b->page = alloc_pages_node(dev_to_node(&csd->pdev->dev),
 					   GFP_KERNEL | __GFP_COMP | __GFP_NOWARN |
 					   __GFP_NORETRY, b->order);

@@ -104,6 +104,24 @@ TEST_F(mem, register_read_only_mapping)
 					CSREC_RIGHT_READ | CSREC_RIGHT_WRITE, &key));
 }
 
+/* A device's memory is not the caller's, however it was mapped. */
+TEST_F(mem, register_device_memory)
+{
+	uint32_t key;
+	void *p;
+	int fd;
+
+	fd = open("/sys/class/csrec/csrec0/device/p2pmem/allocate", O_RDWR);
+	if (fd < 0)
+		SKIP(return, "no peer-to-peer memory");
+	p = mmap(NULL, 64 * KIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	EXPECT_EQ(-EFAULT, mem_register(self->fd, p, 64 * KIB, CSREC_RIGHT_READ, &key));
+	EXPECT_EQ(-EFAULT, mem_register(self->fd, p, 64 * KIB, CSREC_RIGHT_WRITE, &key));
+	EXPECT_EQ(0, pinned(self->fd));
+	close(fd);
+}
+
 /* A fresh mapping has no pages of its own yet; the device's writes must reach it. */
 TEST_F(mem, register_untouched_memory)
 {

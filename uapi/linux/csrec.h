@@ -94,9 +94,9 @@ struct csrec_queue_destroy {
  * rights: CSREC_RIGHT_READ the device may read (source; a read-only mapping is
  * enough), _WRITE it may write (needs a writable mapping, else -EFAULT). addr and
  * len need no alignment. -EINVAL rights empty or unknown, len 0 or above
- * CSREC_MEM_MAX_PIN, or addr + len wraps; -EFAULT not mapped; -ENOMEM over RLIMIT_MEMLOCK
- * (which CAP_IPC_LOCK lifts); -ENOSPC no region slot; -EOPNOTSUPP the host reaches this
- * memory only through DMA bounce buffers.
+ * CSREC_MEM_MAX_PIN, or addr + len wraps; -EFAULT not mapped, or memory of a device;
+ * -ENOMEM over RLIMIT_MEMLOCK (which CAP_IPC_LOCK lifts); -ENOSPC no region slot;
+ * -EOPNOTSUPP the device reaches this memory only through the host's DMA bounce buffers.
  * The memory stays pinned until MEM_FREE or close. Contents belong to the caller. A process
  * that forks should keep it from its children (MADV_DONTFORK).
  */
