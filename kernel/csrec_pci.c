@@ -181,6 +181,8 @@ static int csrec_hw_start(struct csrec_dev *csd)
 
 	csrec_ring_reset(&admin->ring);
 	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
+	/* its counters may have begun anew */
+	memset(&csd->watch, 0, sizeof(csd->watch));
 
 	pci_set_master(csd->pdev);
 	csrec_write(csd, CSREC_REG_ASQ_BASE, admin->ring.sq_dma);
@@ -453,6 +455,22 @@ static void csrec_shutdown(struct pci_dev *pdev)
 	csrec_shutdown_contexts(pci_get_drvdata(pdev), CSREC_GONE);
 }
 
+/* After csrec_shutdown_contexts() with CSREC_RESETTING. */
+static int csrec_restart(struct csrec_dev *csd, const char *why)
+{
+	int ret;
+
+	down_write(&csd->reset_lock);
+	ret = csrec_hw_start(csd);
+	if (ret)
+		dev_err(&csd->pdev->dev, "cannot be started after %s: %d\n", why, ret);
+	else
+		dev_info(&csd->pdev->dev, "%s; contexts of before are dead\n", why);
+	enable_delayed_work(&csd->watchdog);
+	up_write(&csd->reset_lock);
+	return ret;
+}
+
 static void csrec_reset_prepare(struct pci_dev *pdev)
 {
 	csrec_shutdown_contexts(pci_get_drvdata(pdev), CSREC_RESETTING);
@@ -460,18 +478,25 @@ static void csrec_reset_prepare(struct pci_dev *pdev)
 
 static void csrec_reset_done(struct pci_dev *pdev)
 {
-	struct csrec_dev *csd = pci_get_drvdata(pdev);
-	int ret;
-
-	down_write(&csd->reset_lock);
-	ret = csrec_hw_start(csd);
-	if (ret)
-		dev_err(&pdev->dev, "cannot be started after a reset: %d\n", ret);
-	else
-		dev_info(&pdev->dev, "reset; contexts of before are dead\n");
-	enable_delayed_work(&csd->watchdog);
-	up_write(&csd->reset_lock);
+	csrec_restart(pci_get_drvdata(pdev), "reset");
 }
+
+/*
+ * The device keeps nothing in its sleep, and must not write to the memory of a kernel that
+ * is being saved or restored: for contexts, sleep is a reset.
+ */
+static int csrec_suspend(struct device *dev)
+{
+	csrec_shutdown_contexts(dev_get_drvdata(dev), CSREC_RESETTING);
+	return 0;
+}
+
+static int csrec_resume(struct device *dev)
+{
+	return csrec_restart(dev_get_drvdata(dev), "sleep");
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(csrec_pm_ops, csrec_suspend, csrec_resume);
 
 static const struct pci_error_handlers csrec_err_handlers = {
 	.reset_prepare = csrec_reset_prepare,
@@ -491,6 +516,7 @@ static struct pci_driver csrec_driver = {
 	.remove = csrec_remove,
 	.shutdown = csrec_shutdown,
 	.err_handler = &csrec_err_handlers,
+	.driver.pm = pm_sleep_ptr(&csrec_pm_ops),
 };
 
 static int __init csrec_init(void)

@@ -11,8 +11,9 @@
  * if the bytes this driver does not know are zero, else -E2BIG. Unknown flags and
  * non-zero reserved fields are -EINVAL.
  *
- * Errors common to all: -ENOTTY unknown ioctl; -EFAULT bad user pointer; -ENODEV
- * the device is gone or was reset since open; -EIO the device does not answer.
+ * Errors common to all: -ENOTTY unknown ioctl; -EFAULT bad user pointer; -ENODEV the
+ * device is gone or was reset since open (the system's sleep is a reset, too); -EIO the
+ * device does not answer.
  */
 #ifndef _UAPI_LINUX_CSREC_H
 #define _UAPI_LINUX_CSREC_H
