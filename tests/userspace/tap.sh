@@ -3,12 +3,13 @@
 #
 # TAP for shell tests: source it, call the functions, end with tap_done.
 
-tap_bad=0
+tap_n=0 tap_bad=0
 
 # tap NAME COMMAND...: ok if COMMAND succeeds; if not, its output as comments
 tap() {
 	local name=$1 out
 	shift
+	tap_n=$((tap_n + 1))
 	if out=$("$@" 2>&1); then
 		echo "ok - $name"
 	else
@@ -18,9 +19,13 @@ tap() {
 	fi
 }
 
-tap_skip() { echo "ok - $1 # SKIP $2"; }
+tap_skip() {
+	tap_n=$((tap_n + 1))
+	echo "ok - $1 # SKIP $2"
+}
 
 tap_done() {
+	echo "1..$tap_n"
 	[ $tap_bad = 0 ]
 	exit
 }
