@@ -12,7 +12,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 out=build/vm/sleep
 # shellcheck disable=SC2016 # the guest's uname
-tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-hang --out $out --limit 300 -- \
+tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-hang --out $out --limit 900 -- \
 	sh -c 'insmod build/kernel/$(uname -r)/csrec.ko && cp build/kselftest/sleep /tmp/ && exec /tmp/sleep' \
 	>$out.log 2>&1
 sed -n 's/^\[[^]]*\] csrec-test: //p' $out/console.log | tr -d '\r' | tee $out/tap
