@@ -40,6 +40,12 @@
 #define CSREC_IOC_WAIT		_IO(CSREC_IOC_MAGIC, 0x0a)
 #define CSREC_IOC_P2P_READ	_IO(CSREC_IOC_MAGIC, 0x0b)
 #define CSREC_IOC_GET_STATS	_IO(CSREC_IOC_MAGIC, 0x0c)
+/* since 1.1 */
+#define CSREC_IOC_QUEUE_RESET	_IO(CSREC_IOC_MAGIC, 0x0d)
+#define CSREC_IOC_QUEUE_EVENTFD	_IO(CSREC_IOC_MAGIC, 0x0e)
+#define CSREC_IOC_P2P_WRITE	_IO(CSREC_IOC_MAGIC, 0x0f)
+#define CSREC_IOC_MEM_EXPORT	_IO(CSREC_IOC_MAGIC, 0x10)
+#define CSREC_IOC_MEM_IMPORT	_IO(CSREC_IOC_MAGIC, 0x11)
 
 /* GET_INFO: what this device and driver are. */
 struct csrec_info {
@@ -63,20 +69,92 @@ struct csrec_info {
 	__s32	numa_node;		/* -1 if unknown */
 	__u64	dram_free;		/* bytes not allocated now */
 	__u64	onchip_free;
+	/* since 1.1 */
+	__u64	quota_dram;		/* bytes this process may have allocated, in all its contexts */
+	__u64	owned_dram;		/* and has now */
+	__u32	quota_queues;		/* the same for queues */
+	__u32	owned_queues;
 };
 
 #define CSREC_FEATURE_P2PDMA	(1 << 0)	/* kernel has CONFIG_PCI_P2PDMA and took the BAR */
+#define CSREC_FEATURE_QUEUE_MAP	(1 << 1)	/* CSREC_QUEUE_F_MAP is possible */
+#define CSREC_FEATURE_COALESCE	(1 << 2)	/* irq_count, irq_cycles, CSREC_QUEUE_F_NOIRQ */
+#define CSREC_FEATURE_MEM_MAP	(1 << 3)	/* DRAM regions have an mmap_offset */
+#define CSREC_FEATURE_URING	(1 << 4)	/* P2P_READ, P2P_WRITE as IORING_OP_URING_CMD */
 
 /*
  * QUEUE_CREATE: a submission/completion queue pair owned by this context.
  * -EINVAL entries not a power of two in 2..hardware maximum; -ENOSPC no free
- * hardware queue; -ENOMEM.
+ * hardware queue; -ENOMEM; -EDQUOT this process has as many queues as it may.
+ *
+ * Since 1.1: irq_count and irq_cycles as in struct csrec_body_queue, -EINVAL if they could
+ * leave a completion without an interrupt for ever. CSREC_QUEUE_F_NOIRQ: no interrupts, so
+ * that nothing sleeps for this queue: WAIT only polls (-EINVAL otherwise), poll() and an
+ * eventfd are not told. -EOPNOTSUPP the device has no CSREC_FEATURE_COALESCE.
+ *
+ * CSREC_QUEUE_F_MAP: the caller submits and reaps without system calls. It maps, shared,
+ * readable and writable:
+ *   ring_len bytes at ring_offset: struct csrec_cmd sq[entries] at 0, struct csrec_cqe
+ *	cq[entries] at cq_off, struct csrec_queue_ctl at ctl_off;
+ *   db_len bytes at db_offset: the queue's doorbell page, see CSREC_DB_*.
+ * Both may be mapped any number of times, are not inherited over fork() and cannot be
+ * executed, split or grown. The rules of the rings are the device's (CSREC_DB_*,
+ * CSREC_CQE_PHASE); counts start at 0 with QUEUE_CREATE and QUEUE_RESET. The driver reads only
+ * ctl->cq_head, which says how many completions the caller has consumed, to tell whether
+ * there are more: who never sleeps need not write it. Whatever is written to these pages
+ * can only disturb this queue. -EOPNOTSUPP without CSREC_FEATURE_QUEUE_MAP; SUBMIT on such
+ * a queue is -EOPNOTSUPP; WAIT takes max 0 and cqes 0 and says in count how many
+ * completions there are beyond ctl->cq_head.
+ * Once the context is dead or the queue is destroyed, doorbell writes reach nothing and the
+ * rings are ordinary memory that nobody serves: poll() and ioctls tell.
  */
 struct csrec_queue_create {
 	__u32	size;
-	__u32	flags;			/* 0 */
+	__u32	flags;			/* CSREC_QUEUE_F_* */
 	__u32	entries;
 	__u32	queue_id;		/* out: this context's handle */
+	/* since 1.1 */
+	__u32	irq_count;
+	__u32	irq_cycles;
+	__u64	ring_offset;		/* out, this and all below; 0 without CSREC_QUEUE_F_MAP */
+	__u64	ring_len;
+	__u64	cq_off;
+	__u64	ctl_off;
+	__u64	db_offset;
+	__u64	db_len;
+};
+
+#define CSREC_QUEUE_F_MAP	(1 << 0)
+#define CSREC_QUEUE_F_NOIRQ	(1 << 1)
+
+struct csrec_queue_ctl {
+	__u32	cq_head;		/* written by the caller */
+	__u32	rsvd[15];
+};
+
+/*
+ * QUEUE_RESET: aborts what is in flight, waits for it and starts the queue anew, empty and
+ * with counts from 0, also after the driver has reset it (-EIO of SUBMIT and WAIT).
+ * Completions not taken are lost; a WAIT under way ends with -ECANCELED if it took none. The
+ * handle, mappings and eventfd stay. Other queues go on. -ENOENT no such queue.
+ */
+struct csrec_queue_reset {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	queue_id;
+	__u32	rsvd;
+};
+
+/*
+ * QUEUE_EVENTFD: has an eventfd signalled whenever poll() would begin to report this queue, by
+ * EPOLLIN or EPOLLERR, and when the context dies. fd -1 takes it off. -EBUSY there is one;
+ * -EBADF, -EINVAL not an eventfd; -ENOENT no such queue, or none to take off.
+ */
+struct csrec_queue_eventfd {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	queue_id;
+	__s32	fd;
 };
 
 /*
@@ -116,7 +194,18 @@ struct csrec_mem_register {
  * MEM_ALLOC: device memory, zeroed, as a region with READ and WRITE.
  * kind: CSREC_REGION_DRAM or _ONCHIP. len is rounded up to 4096 (DRAM) or 64
  * (ONCHIP) bytes; the region ends at the rounded length. -EINVAL kind or len 0;
- * -ENOMEM not enough (contiguous) memory left; -ENOSPC no region slot.
+ * -ENOMEM not enough (contiguous) memory left; -ENOSPC no region slot; -EDQUOT over what
+ * this process may allocate (csrec_info.quota_dram).
+ *
+ * Since 1.1: align, a power of two up to CSREC_MEM_MAX_ALIGN (else -EINVAL; 0: none
+ * beyond the unit), of the address in device memory.
+ *
+ * mmap_offset, if not 0, is where len bytes of a DRAM region can be mapped, shared. These are
+ * P2PDMA pages: pread(), pwrite() and io_uring of files opened with O_DIRECT move data
+ * between drive and device where the drive's queue allows it (else -EREMOTEIO), and the CPU
+ * may load and store. Pages live on until the last mapping and transfer are done, whatever
+ * becomes of the region; after a reset or removal of the device they are gone, and an
+ * access is a SIGBUS.
  */
 struct csrec_mem_alloc {
 	__u32	size;
@@ -124,7 +213,12 @@ struct csrec_mem_alloc {
 	__u64	len;			/* in, out: rounded */
 	__u32	kind;
 	__u32	key;			/* out */
+	/* since 1.1 */
+	__u64	align;
+	__u64	mmap_offset;		/* out */
 };
+
+#define CSREC_MEM_MAX_ALIGN	(1ULL << 30)
 
 /*
  * MEM_FREE: revokes a key from MEM_REGISTER or MEM_ALLOC. Commands still using it
@@ -135,6 +229,39 @@ struct csrec_mem_free {
 	__u32	size;
 	__u32	flags;			/* 0 */
 	__u32	key;
+	__u32	rsvd;
+};
+
+/*
+ * MEM_EXPORT: a dma-buf of a whole DRAM region. The memory stays allocated, and on this
+ * process's account, until the last user of the dma-buf is gone; the key may be freed before.
+ * An importer that cannot do peer-to-peer DMA with the device gets an error when it attaches or
+ * maps. -ENOENT no such key; -EOPNOTSUPP not a DRAM region, or no CSREC_FEATURE_P2PDMA;
+ * -EINVAL open_flags other than O_CLOEXEC and O_RDWR or O_RDONLY.
+ */
+struct csrec_mem_export {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__u32	key;
+	__u32	open_flags;
+	__s32	fd;			/* out */
+	__u32	rsvd;
+};
+
+/*
+ * MEM_IMPORT: a dma-buf of any driver as a region. One of this device is DRAM, shared with
+ * its exporter; any other is HOST. rights as in MEM_REGISTER; WRITE needs a dma-buf that is
+ * open for writing (-EACCES). If the exporter moves or revokes it the key goes stale.
+ * -EBADF, -EINVAL not a dma-buf; -EOPNOTSUPP its memory cannot be reached, or is not in whole
+ * pages; -ENOSPC no region slot.
+ */
+struct csrec_mem_import {
+	__u32	size;
+	__u32	flags;			/* 0 */
+	__s32	fd;
+	__u32	rights;
+	__u64	len;			/* out */
+	__u32	key;			/* out */
 	__u32	rsvd;
 };
 
@@ -187,12 +314,14 @@ struct csrec_submit {
  * CSREC_SUBMIT_MAX, min more than is outstanding, or timeout_ns below -1; -EIO if the driver
  * found the device to make no progress and reset the queue. -EFAULT takes none either,
  * unless the memory goes away during the call.
+ * CSREC_WAIT_F_DEADLINE (since 1.1): timeout_ns is a time of CLOCK_MONOTONIC, and the call is
+ * restarted after a signal whose handler has SA_RESTART.
  * poll(): EPOLLIN while any queue of the context has a completion, EPOLLERR while one has been
  * reset and is not destroyed, EPOLLHUP when the device is gone, was reset, or does not answer.
  */
 struct csrec_wait {
 	__u32	size;
-	__u32	flags;			/* 0 */
+	__u32	flags;			/* CSREC_WAIT_F_* */
 	__u32	queue_id;
 	__u32	min;
 	__u32	max;
@@ -200,6 +329,8 @@ struct csrec_wait {
 	__s64	timeout_ns;
 	__u64	cqes;			/* struct csrec_cqe *, room for max */
 };
+
+#define CSREC_WAIT_F_DEADLINE	(1 << 0)
 
 /*
  * P2P_READ: reads segments of an NVMe block device into DRAM regions of this context,
@@ -219,6 +350,15 @@ struct csrec_wait {
  * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
  * such key or fence; -ERANGE outside the region; -EOPNOTSUPP key is not a DRAM region;
  * -EIO drive error (the contents of the destination are then unspecified).
+ *
+ * P2P_WRITE (since 1.1) is the same the other way: from DRAM regions to the drive. fd must be
+ * open for writing; what the page cache of the drive has of the range is written out before
+ * and dropped.
+ *
+ * Both are also IORING_OP_URING_CMD with cmd_op the number of the ioctl and the address of the
+ * structure in the first eight bytes of sqe->cmd (since 1.1). Structure and segments are read
+ * at submission; p2p_bytes and bounce_bytes are written before the CQE, whose res is 0 or
+ * -errno. Closing the context waits for no drive: the memory stays allocated until it is done.
  */
 struct csrec_p2p_seg {
 	__u64	file_off;
@@ -257,6 +397,12 @@ struct csrec_stats {
 	__u64	pinned_bytes;		/* now */
 	__u64	counters[(CSREC_REG_CNT_END - CSREC_REG_CNT_CYCLES) / 8];
 					/* device counters, in register order */
+	/* since 1.1: of this context */
+	__u64	ctx_p2p_bytes;
+	__u64	ctx_bounce_bytes;
+	/* of the device */
+	__u64	queue_resets;		/* by the driver, for lack of progress */
+	__u64	device_resets;
 };
 
 #endif /* _UAPI_LINUX_CSREC_H */
