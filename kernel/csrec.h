@@ -10,6 +10,7 @@
  *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
  *   queue->submit_lock	mutex. Writing to a submission ring.
  *   bounce->lock	mutex. The bounce buffer.
+ *   counters->lock	mutex. Reading the device's counters; nothing nests in it.
  *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
  *			spinlocks; queue->lock nests in the first two. The interrupt
  *			handler takes those of vector, queue and admin.
@@ -30,6 +31,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/rwsem.h>
+#include <linux/sched.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -151,6 +153,8 @@ struct csrec_ctx {
 	struct list_head node;	/* csd->ctxs */
 	u64 reset_gen;		/* csd->reset_gen at open */
 	u16 domain;
+	struct pid *pid;	/* of the process that opened it, to be told */
+	char comm[TASK_COMM_LEN];
 	wait_queue_head_t waitq;	/* completions, queue or device failure */
 	unsigned int nr_queues;		/* queue_lock */
 	struct list_head regions;	/* regions.lock */
@@ -172,6 +176,16 @@ struct csrec_watch {
 	unsigned int looks;	/* with the same progress */
 	unsigned int busy;	/* of these, with STATUS.BUSY */
 	u64 status;		/* of the last look */
+};
+
+#define CSREC_NR_COUNTERS	((CSREC_REG_CNT_END - CSREC_REG_CNT_CYCLES) / 8)
+
+/* The device's counters, which begin anew when it is reset, as totals which do not. */
+struct csrec_counters {
+	struct mutex lock;	/* all of it */
+	bool begun;		/* the first look has been */
+	u64 last[CSREC_NR_COUNTERS];	/* registers as last seen */
+	u64 total[CSREC_NR_COUNTERS];	/* since probe */
 };
 
 struct csrec_dev {
@@ -230,6 +244,10 @@ struct csrec_dev {
 	atomic64_t p2p_bytes;
 	atomic64_t bounce_bytes;
 	atomic64_t pinned_bytes;
+	atomic64_t queue_resets;
+	atomic64_t device_resets;
+	struct csrec_counters counters;
+	struct dentry *debugfs;
 };
 
 /* csrec_pci.c */
@@ -238,6 +256,7 @@ int csrec_ctx_dead(const struct csrec_ctx *ctx);
 void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state);
 int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin);
 void csrec_hw_stop(struct csrec_dev *csd);
+unsigned int csrec_vectors_wanted(const struct csrec_dev *csd);
 
 /* csrec_main.c */
 int csrec_main_init(void);
@@ -246,6 +265,7 @@ void csrec_cdev_init(struct csrec_dev *csd);
 int csrec_cdev_add(struct csrec_dev *csd);
 void csrec_cdev_del(struct csrec_dev *csd);
 void csrec_ctx_teardown(struct csrec_ctx *ctx);
+u32 csrec_features(const struct csrec_dev *csd);
 
 /* csrec_ring.c */
 int csrec_ring_alloc(struct csrec_dev *csd, struct csrec_ring *ring, unsigned int qid,
@@ -285,6 +305,10 @@ void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj);
 struct csrec_obj *csrec_slot_close(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
 struct csrec_obj *csrec_slot_close_first(struct csrec_slots *slots, struct list_head *list);
 void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj);
+void csrec_slots_for_each(struct csrec_dev *csd, struct csrec_slots *slots,
+			  void (*fn)(struct csrec_dev *csd, const struct csrec_obj *obj,
+				     void *data),
+			  void *data);
 
 /* csrec_mem.c */
 int csrec_mem_init(struct csrec_dev *csd);
@@ -309,6 +333,19 @@ int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp);
 
 /* csrec_p2p.c */
 int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_stats.c */
+void csrec_stats_look(struct csrec_dev *csd);
+void csrec_stats_counters(struct csrec_dev *csd, u64 *counters);
+
+/* csrec_sysfs.c */
+extern const struct attribute_group *csrec_groups[];
+
+/* csrec_debugfs.c */
+void csrec_debugfs_init(void);
+void csrec_debugfs_exit(void);
+void csrec_debugfs_add(struct csrec_dev *csd);
+void csrec_debugfs_del(struct csrec_dev *csd);
 
 static inline u64 csrec_read(const struct csrec_dev *csd, u32 reg)
 {

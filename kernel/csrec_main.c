@@ -16,7 +16,10 @@
 
 static dev_t csrec_devt;
 static DEFINE_IDA(csrec_ida);
-static const struct class csrec_class = { .name = CSREC_NAME };
+static const struct class csrec_class = {
+	.name = CSREC_NAME,
+	.dev_groups = csrec_groups,
+};
 
 /* ---- contexts ---- */
 
@@ -51,6 +54,8 @@ static int csrec_open(struct inode *inode, struct file *file)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->csd = csd;
+	ctx->pid = get_pid(task_tgid(current));
+	get_task_comm(ctx->comm, current);
 	init_waitqueue_head(&ctx->waitq);
 	INIT_LIST_HEAD(&ctx->regions);
 	INIT_LIST_HEAD(&ctx->fences);
@@ -76,6 +81,7 @@ static int csrec_open(struct inode *inode, struct file *file)
 
 err:
 	up_read(&csd->reset_lock);
+	put_pid(ctx->pid);
 	kfree(ctx);
 	return ret;
 }
@@ -113,6 +119,7 @@ static int csrec_release(struct inode *inode, struct file *file)
 	}
 
 	ida_free(&csd->domains, ctx->domain);
+	put_pid(ctx->pid);
 	kfree(ctx);
 	put_device(&csd->dev);
 	return 0;
@@ -137,6 +144,11 @@ static __poll_t csrec_poll(struct file *file, poll_table *wait)
 
 /* ---- ioctls that belong to no other file ---- */
 
+u32 csrec_features(const struct csrec_dev *csd)
+{
+	return csd->p2pdma ? CSREC_FEATURE_P2PDMA : 0;
+}
+
 static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_info *arg = argp;
@@ -152,7 +164,7 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 	arg->cap_onchip = csd->cap_onchip;
 	arg->cap_engine = csd->cap_engine;
 	arg->cap_limit = csd->cap_limit;
-	arg->features = csd->p2pdma ? CSREC_FEATURE_P2PDMA : 0;
+	arg->features = csrec_features(csd);
 	arg->pci_domain = pci_domain_nr(csd->pdev->bus);
 	arg->pci_bus = csd->pdev->bus->number;
 	arg->pci_devfn = csd->pdev->devfn;
@@ -167,7 +179,6 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_stats *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
-	unsigned int i;
 
 	arg->doorbells = atomic64_read(&csd->doorbells);
 	arg->interrupts = atomic64_read(&csd->interrupts);
@@ -175,8 +186,9 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 	arg->p2p_bytes = atomic64_read(&csd->p2p_bytes);
 	arg->bounce_bytes = atomic64_read(&csd->bounce_bytes);
 	arg->pinned_bytes = atomic64_read(&csd->pinned_bytes);
-	for (i = 0; i < ARRAY_SIZE(arg->counters); i++)
-		arg->counters[i] = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
+	arg->queue_resets = atomic64_read(&csd->queue_resets);
+	arg->device_resets = atomic64_read(&csd->device_resets);
+	csrec_stats_counters(csd, arg->counters);
 	return 0;
 }
 
@@ -297,6 +309,7 @@ static void csrec_dev_release(struct device *dev)
 	ida_destroy(&csd->domains);
 	mutex_destroy(&csd->queue_lock);
 	mutex_destroy(&csd->bounce.lock);
+	mutex_destroy(&csd->counters.lock);
 	kfree(csd);
 }
 
@@ -326,12 +339,17 @@ void csrec_cdev_init(struct csrec_dev *csd)
 
 int csrec_cdev_add(struct csrec_dev *csd)
 {
-	return cdev_device_add(&csd->cdev, &csd->dev);
+	int ret = cdev_device_add(&csd->cdev, &csd->dev);
+
+	if (!ret)
+		csrec_debugfs_add(csd);
+	return ret;
 }
 
 /* Its number is free again at once, though files may stay open. */
 void csrec_cdev_del(struct csrec_dev *csd)
 {
+	csrec_debugfs_del(csd);
 	cdev_device_del(&csd->cdev, &csd->dev);
 	ida_free(&csrec_ida, csd->id);
 	csd->id = -ENODEV;
@@ -346,11 +364,14 @@ int csrec_main_init(void)
 	ret = class_register(&csrec_class);
 	if (ret)
 		unregister_chrdev_region(csrec_devt, CSREC_MINORS);
+	else
+		csrec_debugfs_init();
 	return ret;
 }
 
 void csrec_main_exit(void)
 {
+	csrec_debugfs_exit();
 	class_unregister(&csrec_class);
 	unregister_chrdev_region(csrec_devt, CSREC_MINORS);
 	ida_destroy(&csrec_ida);

@@ -12,7 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "csrec.h"
+#include "csrec_trace.h"
 
 #define CSREC_LIST_BYTES	(CSREC_PAGE_LIST_ENTRIES * sizeof(__le64))
 #define CSREC_ONCHIP_SHIFT	6	/* allocation unit of on-chip memory */
@@ -323,6 +323,7 @@ static int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r)
 		ret = csrec_admin_exec(csd, &cmd, 1);
 	}
 	if (!ret) {
+		trace_csrec_region_set(ctx, r);
 		csrec_slot_publish(&csd->regions, &r->obj);
 		return 0;
 	}
@@ -350,6 +351,7 @@ static int csrec_region_destroy(struct csrec_dev *csd, struct csrec_region *r)
 	}
 	if (ret)
 		return ret;
+	trace_csrec_region_inval(csd, r->obj.key);
 	csrec_slot_del(&csd->regions, &r->obj);
 	csrec_region_free(csd, r);
 	return 0;

@@ -15,7 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "csrec.h"
+#include "csrec_trace.h"
 
 #define CSREC_BIO_BYTES	SZ_1M	/* most of one bio */
 #define CSREC_BIO_BATCH	128	/* bios in flight */
@@ -271,6 +271,7 @@ static int csrec_p2p_run(struct csrec_ctx *ctx, struct csrec_p2p *p, struct csre
 			return -EIO;
 	}
 
+	trace_csrec_p2p_start(ctx, p->bdev, false, p->count, total, arg->flags);
 	arg->p2p_bytes = 0;
 	arg->bounce_bytes = 0;
 	ret = -EREMOTEIO;
@@ -287,6 +288,7 @@ static int csrec_p2p_run(struct csrec_ctx *ctx, struct csrec_p2p *p, struct csre
 	}
 	atomic64_add(arg->p2p_bytes, &csd->p2p_bytes);
 	atomic64_add(arg->bounce_bytes, &csd->bounce_bytes);
+	trace_csrec_p2p_done(ctx, arg->p2p_bytes, arg->bounce_bytes, ret);
 	return ret;
 }
 

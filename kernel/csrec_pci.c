@@ -10,7 +10,7 @@
 #include <linux/slab.h>
 #include <linux/stringify.h>
 
-#include "csrec.h"
+#include "csrec_trace.h"
 
 /*
  * What a hung device looks like. Time alone never counts, as the device may be simulated:
@@ -183,6 +183,7 @@ static int csrec_hw_start(struct csrec_dev *csd)
 	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
 	/* its counters may have begun anew */
 	memset(&csd->watch, 0, sizeof(csd->watch));
+	csrec_stats_look(csd);
 
 	pci_set_master(csd->pdev);
 	csrec_write(csd, CSREC_REG_ASQ_BASE, admin->ring.sq_dma);
@@ -280,15 +281,20 @@ static void csrec_irqs_free(struct csrec_dev *csd)
 	pci_free_irq_vectors(csd->pdev);
 }
 
-/* One vector for the admin queue and one for each I/O queue, or as many as there are. */
+/* One vector for the admin queue and one for each I/O queue, or as many as the device has. */
+unsigned int csrec_vectors_wanted(const struct csrec_dev *csd)
+{
+	unsigned int have = (csd->cap_queue >> CSREC_CAPQ_VECTORS_SHIFT) & 0xff;
+
+	return clamp(have, 1U, csd->nr_ioq + 1);
+}
+
 static int csrec_irqs_request(struct csrec_dev *csd)
 {
-	unsigned int want = (csd->cap_queue >> CSREC_CAPQ_VECTORS_SHIFT) & 0xff;
 	struct pci_dev *pdev = csd->pdev;
 	int i, n, ret;
 
-	want = clamp(want, 1U, csd->nr_ioq + 1);
-	n = pci_alloc_irq_vectors(pdev, 1, want, PCI_IRQ_MSIX);
+	n = pci_alloc_irq_vectors(pdev, 1, csrec_vectors_wanted(csd), PCI_IRQ_MSIX);
 	if (n < 0)
 		return dev_err_probe(&pdev->dev, n, "no MSI-X vector\n");
 
@@ -334,6 +340,7 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_init(&csd->queue_lock);
 	spin_lock_init(&csd->queues_lock);
 	mutex_init(&csd->bounce.lock);
+	mutex_init(&csd->counters.lock);
 	INIT_DELAYED_WORK(&csd->watchdog, csrec_queue_watchdog);
 	csrec_admin_init(csd);
 	/* from here on put_device() frees it */
@@ -427,6 +434,7 @@ static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state stat
 	down_write(&csd->reset_lock);
 	csd->reset_gen++;
 	csrec_hw_stop(csd);
+	csrec_stats_look(csd);
 	csrec_bounce_free(csd);
 	/*
 	 * Nobody else takes contexts off the list while the reset_lock is held, and new ones
@@ -461,7 +469,9 @@ static int csrec_restart(struct csrec_dev *csd, const char *why)
 	int ret;
 
 	down_write(&csd->reset_lock);
+	atomic64_inc(&csd->device_resets);
 	ret = csrec_hw_start(csd);
+	trace_csrec_reset(csd, 0, ret);
 	if (ret)
 		dev_err(&csd->pdev->dev, "cannot be started after %s: %d\n", why, ret);
 	else

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "csrec.h"
+#include "csrec_trace.h"
 
 static void csrec_queue_free(struct kref *ref)
 {
@@ -71,6 +71,17 @@ static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
 	csrec_queue_put(q);
 }
 
+/* Moves ring.posted on over new completions. Under q->lock. */
+static void csrec_queue_see(struct csrec_queue *q)
+{
+	struct csrec_ring *ring = &q->ring;
+	u32 i = ring->posted;
+
+	if (csrec_ring_scan(ring) && trace_csrec_complete_enabled())
+		for (; i != ring->posted; i++)
+			trace_csrec_complete(q, &ring->cq[i & (ring->entries - 1)], i);
+}
+
 /*
  * Looks for new completions. True if there are any that nobody has taken: whoever calls this
  * to wake others must not mind who saw them first. Called by the interrupt handler too.
@@ -81,7 +92,7 @@ bool csrec_queue_scan(struct csrec_queue *q)
 	bool any;
 
 	spin_lock_irqsave(&q->lock, flags);
-	csrec_ring_scan(&q->ring);
+	csrec_queue_see(q);
 	any = q->ring.posted != q->ring.head;
 	spin_unlock_irqrestore(&q->lock, flags);
 	return any;
@@ -94,7 +105,7 @@ static u32 csrec_queue_in_flight(struct csrec_queue *q)
 	u32 n;
 
 	spin_lock_irqsave(&q->lock, flags);
-	csrec_ring_scan(&q->ring);
+	csrec_queue_see(q);
 	n = q->ring.tail - q->ring.posted;
 	spin_unlock_irqrestore(&q->lock, flags);
 	return n;
@@ -286,6 +297,15 @@ __poll_t csrec_queues_poll(struct csrec_ctx *ctx)
 	return mask;
 }
 
+static void csrec_queue_trace_submit(const struct csrec_queue *q, const struct csrec_cmd *cmds,
+				     u32 n)
+{
+	u32 i;
+
+	for (i = 0; trace_csrec_submit_enabled() && i < n; i++)
+		trace_csrec_submit(q, &cmds[i], q->ring.tail + i);
+}
+
 int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_submit *arg = argp;
@@ -327,6 +347,7 @@ int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
 	}
 	if (!ret) {
 		csrec_ring_write(ring, cmds, n);
+		csrec_queue_trace_submit(q, cmds, n);
 		spin_lock_irqsave(&q->lock, flags);
 		ring->tail += n;
 		spin_unlock_irqrestore(&q->lock, flags);
@@ -351,7 +372,7 @@ static u32 csrec_wait_take(struct csrec_queue *q, struct csrec_cqe *cqes, u32 mi
 	u32 n, i;
 
 	spin_lock_irqsave(&q->lock, flags);
-	csrec_ring_scan(ring);
+	csrec_queue_see(q);
 	n = ring->posted - ring->head;
 	n = n < min ? 0 : min(n, max);
 	for (i = 0; i < n; i++)
@@ -493,7 +514,8 @@ void csrec_queue_watchdog(struct work_struct *work)
 		mutex_lock(&q->submit_lock);
 		WRITE_ONCE(q->failed, true);
 		mutex_unlock(&q->submit_lock);
-		csrec_queue_delete_hw(csd, q);
+		atomic64_inc(&csd->queue_resets);
+		trace_csrec_reset(csd, q->qid, csrec_queue_delete_hw(csd, q));
 		wake_up_all(&q->ctx->waitq);
 	}
 	if (hung)

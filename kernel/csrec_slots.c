@@ -159,3 +159,18 @@ void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj)
 {
 	wait_event(slots->idle, csrec_slot_unused(slots, obj));
 }
+
+/* Calls @fn for every object of the table, under the lock. */
+void csrec_slots_for_each(struct csrec_dev *csd, struct csrec_slots *slots,
+			  void (*fn)(struct csrec_dev *csd, const struct csrec_obj *obj,
+				     void *data),
+			  void *data)
+{
+	unsigned int i;
+
+	spin_lock(&slots->lock);
+	for (i = 0; i < slots->count; i++)
+		if (slots->obj[i])
+			fn(csd, slots->obj[i], data);
+	spin_unlock(&slots->lock);
+}

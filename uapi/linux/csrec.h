@@ -70,7 +70,7 @@ struct csrec_info {
 	__u64	dram_free;		/* bytes not allocated now */
 	__u64	onchip_free;
 	/* since 1.1 */
-	__u64	quota_dram;		/* bytes this process may have allocated, in all its contexts */
+	__u64	quota_dram;		/* bytes this process may allocate, in all its contexts */
 	__u64	owned_dram;		/* and has now */
 	__u32	quota_queues;		/* the same for queues */
 	__u32	owned_queues;
@@ -385,7 +385,12 @@ struct csrec_p2p_read {
 #define CSREC_P2P_F_BOUNCE	(1 << 1)
 #define CSREC_P2P_MAX_SEGS	1024
 
-/* GET_STATS: totals since probe. Reading changes nothing. */
+/*
+ * GET_STATS: totals since probe, of driver and device. They only grow, except for pinned_bytes:
+ * neither reading nor a reset of the device sets them back, though its registers begin anew
+ * then. What the device has counted between the driver's last look at it and a reset that came
+ * unannounced is lost. The same figures are in sysfs.
+ */
 struct csrec_stats {
 	__u32	size;
 	__u32	flags;			/* 0 */
