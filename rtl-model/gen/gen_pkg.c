@@ -21,7 +21,7 @@
 #define FIELDS_body_fence(X) X(fence_key) X(rsvd4) X(value) X(rsvd16)
 #define FIELDS_body_fence_set(X) X(fence_key) X(domain) X(rsvd6) X(value) X(rsvd16)
 #define FIELDS_body_queue(X) X(qid) X(log2_entries) X(rsvd3) X(vector) X(domain) X(sq_base) \
-	X(cq_base) X(rsvd24)
+	X(cq_base) X(irq_count) X(qflags) X(irq_cycles) X(rsvd32)
 #define FIELDS_body_region(X) X(region_key) X(kind) X(rights) X(domain) X(base) X(size) \
 	X(levels) X(page_shift) X(rsvd26) X(page_off) X(rsvd32)
 #define FIELDS_cqe(X) X(cid) X(status) X(field) X(sq_head) X(detail)
@@ -101,7 +101,7 @@ static const struct {
 	unsigned int bits;
 } widths[] = {
 	{ "REG_", 20 }, { "OP_", 8 }, { "ST_COUNT", 0 }, { "ST_", 8 }, { "FIELD_", 16 },
-	{ "CMD_F_", 8 }, { "REGION_", 8 }, { "RIGHT_", 8 }, { "FATAL_", 8 }, { "DTYPE_", 8 },
+	{ "CMD_F_", 8 }, { "QUEUE_HW_F_", 16 }, { "REGION_", 8 }, { "RIGHT_", 8 }, { "FATAL_", 8 }, { "DTYPE_", 8 },
 	{ "ACT_", 8 }, { "INTERACT_F_", 32 }, { "INTERACT_", 8 }, { "EMB_F_", 32 },
 	{ "TT_F_", 32 }, { "MLP_F_", 32 }, { "ID_MAGIC", 32 }, { "FP_", 4 },
 };

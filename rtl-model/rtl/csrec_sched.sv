@@ -354,8 +354,14 @@ module csrec_sched #(
         if (b[csrec_pkg::BODY_DESC_RSVD16_LSB+:csrec_pkg::BODY_DESC_RSVD16_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_DESC_RSVD16_LSB)};
       csrec_pkg::OP_QUEUE_CREATE, csrec_pkg::OP_QUEUE_DELETE: begin
-        if (b[csrec_pkg::BODY_QUEUE_RSVD24_LSB+:csrec_pkg::BODY_QUEUE_RSVD24_W] != '0)
-          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD24_LSB)};
+        if (b[csrec_pkg::BODY_QUEUE_RSVD32_LSB+:csrec_pkg::BODY_QUEUE_RSVD32_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD32_LSB)};
+        if (b[csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB+:csrec_pkg::BODY_QUEUE_IRQ_CYCLES_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB)};
+        if (b[csrec_pkg::BODY_QUEUE_QFLAGS_LSB+:csrec_pkg::BODY_QUEUE_QFLAGS_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_QFLAGS_LSB)};
+        if (b[csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB+:csrec_pkg::BODY_QUEUE_IRQ_COUNT_W] != '0)
+          reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB)};
         if (del && b[csrec_pkg::BODY_QUEUE_CQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_CQ_BASE_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_CQ_BASE_LSB)};
         if (del && b[csrec_pkg::BODY_QUEUE_SQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_SQ_BASE_W] != '0)

@@ -126,11 +126,16 @@
 
 /*
  * Doorbell page of queue q: offset CAPQ_DB + (q << CAPQ_STRIDE). Its first
- * eight bytes are the doorbell; the rest of the page holds nothing.
- * Both halves are free-running counts, not ring indices.
+ * eight bytes are the doorbell, which reads as 0; the next eight, read-only, tell how far the
+ * queue is (since 1.1; 0 if it does not exist); the rest of the page holds nothing. All
+ * halves are free-running counts, not ring indices.
  */
+#define CSREC_DB_DOORBELL		0x0
 #define CSREC_DB_SQ_TAIL_SHIFT		0	/* [31:0] commands ever written */
 #define CSREC_DB_CQ_HEAD_SHIFT		32	/* [63:32] completions ever consumed */
+#define CSREC_DB_STATE			0x8
+#define CSREC_DBS_SQ_TAIL_SHIFT		0	/* [31:0] commands told by valid doorbells */
+#define CSREC_DBS_CQ_TAIL_SHIFT		32	/* [63:32] completions posted */
 
 /* Opcodes. Zero is no command, so that zeroed memory is refused. */
 #define CSREC_OP_NOP			0x01
@@ -219,8 +224,18 @@ struct csrec_body_queue {
 	__le16	domain;
 	__le64	sq_base;	/* bus address, 64 B aligned, contiguous */
 	__le64	cq_base;	/* bus address, 16 B aligned, contiguous */
-	__le64	rsvd24[4];
+	/*
+	 * Since 1.1: one interrupt for irq_count completions (0 is 1), or once the first of
+	 * fewer has waited irq_cycles (0: no limit; then irq_count must be 0 or 1).
+	 */
+	__le16	irq_count;
+	__le16	qflags;		/* CSREC_QUEUE_HW_F_* */
+	__le32	irq_cycles;
+	__le64	rsvd32[3];
 };
+
+#define CSREC_QUEUE_HW_F_NOIRQ		(1 << 0)	/* never an interrupt */
+#define CSREC_QUEUE_HW_F_ALL		CSREC_QUEUE_HW_F_NOIRQ
 
 /* Admin REGION_SET; REGION_INVAL uses region_key only. */
 struct csrec_body_region {

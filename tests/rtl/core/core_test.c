@@ -333,12 +333,16 @@ static void test_reserved(void)
 	ok(RESERVED(&d, c, fence_set, rsvd6) && RESERVED(&d, c, fence_set, rsvd16),
 	   "FENCE_SET's");
 	c = cmd_queue(0, 0, 0, 0xffff, 0);
-	ok(RESERVED(&d, c, queue, rsvd3) && RESERVED(&d, c, queue, rsvd24), "QUEUE_CREATE's");
+	ok(RESERVED(&d, c, queue, rsvd3) && RESERVED(&d, c, queue, irq_count) &&
+	   RESERVED(&d, c, queue, qflags) && RESERVED(&d, c, queue, irq_cycles) &&
+	   RESERVED(&d, c, queue, rsvd32), "QUEUE_CREATE's");
 	c = cmd_delete(0, 0);
 	ok(RESERVED(&d, c, queue, log2_entries) && RESERVED(&d, c, queue, rsvd3) &&
 	   RESERVED(&d, c, queue, vector) && RESERVED(&d, c, queue, domain) &&
 	   RESERVED(&d, c, queue, sq_base) && RESERVED(&d, c, queue, cq_base) &&
-	   RESERVED(&d, c, queue, rsvd24), "QUEUE_DELETE's");
+	   RESERVED(&d, c, queue, irq_count) && RESERVED(&d, c, queue, qflags) &&
+	   RESERVED(&d, c, queue, irq_cycles) && RESERVED(&d, c, queue, rsvd32),
+	   "QUEUE_DELETE's");
 	c = cmd_region(0, 0xffff, 0, 0, 0, 0, 0);
 	ok(RESERVED(&d, c, region, rsvd26) && RESERVED(&d, c, region, rsvd32), "REGION_SET's");
 	c = cmd_inval(0, 0xffff);
