@@ -21,13 +21,15 @@ tools/lab/vm --kernel "$kernel" --out "$out" --drive-size 64M \
 status=$?
 [ $status -lt 2 ] || echo "not ok - guest ($kernel) ended with status $status"
 
+case $only in '' | kselftest) tests/kselftest/report "$out" "$kernel" || status=1 ;; esac
+
 # The driver must have left the kernel's log clean.
 if [ -f "$out/dmesg.log" ]; then
-	if grep -nE 'BUG:|WARNING:|Oops|Call Trace|blocked for more|DMA-API:|general protection|refcount_t:' "$out/dmesg.log"; then
+	if tests/guest/log-reports <"$out/dmesg.log"; then
+		echo "ok - kernel log is clean ($kernel)"
+	else
 		echo "not ok - kernel log is clean ($kernel)"
 		status=1
-	else
-		echo "ok - kernel log is clean ($kernel)"
 	fi
 else
 	echo "not ok - guest ($kernel) left no kernel log"

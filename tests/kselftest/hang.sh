@@ -4,8 +4,8 @@
 # Boots a guest whose device hangs when told to, and tests the driver's watchdog in it.
 # Inside the lab, by make -C tests/kselftest check:
 #
-#   tests/kselftest/hang.sh [p2p|nop2p]
+#   tests/kselftest/hang.sh [KERNEL]
 #
 cd "$(dirname "$0")/../.." || exit 1
-exec tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-hang \
-	--out build/vm/hang --limit 600 -- tests/kselftest/run.sh hang
+exec tests/kselftest/guest hang "${1:-p2p}" --sim build/kselftest/csrec-sim-hang --limit 600 -- \
+	tests/kselftest/run.sh hang

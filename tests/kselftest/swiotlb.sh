@@ -4,9 +4,8 @@
 # Boots a guest whose kernel bounces all DMA, and tests the driver in it. Inside the lab,
 # by make -C tests/kselftest check:
 #
-#   tests/kselftest/swiotlb.sh [p2p|nop2p]
+#   tests/kselftest/swiotlb.sh [KERNEL]
 #
 cd "$(dirname "$0")/../.." || exit 1
-exec tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-hang \
-	--append swiotlb=force --out build/vm/swiotlb --limit 600 -- \
-	tests/kselftest/run.sh swiotlb
+exec tests/kselftest/guest swiotlb "${1:-p2p}" --sim build/kselftest/csrec-sim-hang \
+	--append swiotlb=force --limit 600 -- tests/kselftest/run.sh swiotlb
