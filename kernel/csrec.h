@@ -4,9 +4,12 @@
  *
  * Locks, outermost first:
  *
- *   csd->reset_lock	rwsem. Read: an ioctl, or close, is at work. Write: the
- *			device is being stopped (remove, reset). Whoever wants it for
- *			writing first sets csd->state, which ends every wait in here.
+ *   csd->reset_lock	rwsem. Read: an ioctl, or close, works with the device
+ *			(csrec_enter()). Write: the device is being stopped (remove,
+ *			reset). Whoever wants it for writing first sets csd->state, which
+ *			ends every wait for the device. Nothing that a process or a drive
+ *			can stall happens under it: user memory is read before and written
+ *			after.
  *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
  *   queue->submit_lock	mutex. Writing to a submission ring.
  *   bounce->lock	mutex. The bounce buffer.
@@ -16,7 +19,9 @@
  *			handler takes those of vector, queue and admin.
  *
  * Memory that the device may still touch is given back only after the device has
- * confirmed that it does not (QUEUE_DELETE, REGION_INVAL), or has been stopped. An object
+ * confirmed that it does not (QUEUE_DELETE, REGION_INVAL), or has been stopped. It is
+ * mapped for DMA, and unmapped, only under the reset_lock, as the PCI device is not ours
+ * after remove(): a reference to a queue is not kept beyond csrec_exit(). An object
  * for which neither could be had stays on its context's list for csrec_ctx_teardown().
  */
 #ifndef _CSREC_H
@@ -254,6 +259,7 @@ struct csrec_dev {
 int csrec_dead(const struct csrec_dev *csd);
 int csrec_ctx_dead(const struct csrec_ctx *ctx);
 void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state);
+int csrec_hw_alive(struct csrec_dev *csd);
 int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin);
 void csrec_hw_stop(struct csrec_dev *csd);
 unsigned int csrec_vectors_wanted(const struct csrec_dev *csd);
@@ -266,6 +272,8 @@ int csrec_cdev_add(struct csrec_dev *csd);
 void csrec_cdev_del(struct csrec_dev *csd);
 void csrec_ctx_teardown(struct csrec_ctx *ctx);
 u32 csrec_features(const struct csrec_dev *csd);
+int csrec_enter(struct csrec_ctx *ctx);
+void csrec_exit(struct csrec_ctx *ctx);
 
 /* csrec_ring.c */
 int csrec_ring_alloc(struct csrec_dev *csd, struct csrec_ring *ring, unsigned int qid,

@@ -30,24 +30,31 @@ int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp)
 	if (!f)
 		return -ENOMEM;
 	f->obj.ctx = ctx;
+	ret = csrec_enter(ctx);
+	if (ret)
+		goto err_free;
 	ret = csrec_slot_add(&csd->fences, &f->obj, &ctx->fences);
-	if (ret) {
-		kfree(f);
-		return ret;
-	}
+	if (ret)
+		goto err_exit;
 	body.fence_key = cpu_to_le32(f->obj.key);
 	memcpy(cmd.body, &body, sizeof(body));
 	ret = csrec_admin_exec(csd, &cmd, 1);
 	if (!ret) {
 		arg->key = f->obj.key;
 		csrec_slot_publish(&csd->fences, &f->obj);
-		return 0;
+	} else if (ret > 0) {
+		/* without an answer the slot stays taken as long as the context lives */
+		csrec_fence_free(csd, f);
+		ret = -EIO;
 	}
-	/* without an answer the slot stays taken as long as the context lives */
-	if (ret < 0)
-		return ret;
-	csrec_fence_free(csd, f);
-	return -EIO;
+	csrec_exit(ctx);
+	return ret;
+
+err_exit:
+	csrec_exit(ctx);
+err_free:
+	kfree(f);
+	return ret;
 }
 
 static int csrec_fence_destroy(struct csrec_dev *csd, struct csrec_obj *obj)
@@ -71,13 +78,17 @@ int csrec_ioc_fence_destroy(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_fence_op *arg = argp;
 	struct csrec_obj *obj;
+	int ret;
 
 	if (arg->rsvd || arg->value)
 		return -EINVAL;
+	ret = csrec_enter(ctx);
+	if (ret)
+		return ret;
 	obj = csrec_slot_close(&ctx->csd->fences, ctx, arg->key);
-	if (!obj)
-		return -ENOENT;
-	return csrec_fence_destroy(ctx->csd, obj);
+	ret = obj ? csrec_fence_destroy(ctx->csd, obj) : -ENOENT;
+	csrec_exit(ctx);
+	return ret;
 }
 
 int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp)
@@ -89,11 +100,17 @@ int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp)
 
 	if (arg->rsvd)
 		return -EINVAL;
+	ret = csrec_enter(ctx);
+	if (ret)
+		return ret;
 	obj = csrec_slot_get(&csd->fences, ctx, arg->key);
-	if (!obj)
-		return -ENOENT;
-	ret = csrec_admin_key(csd, CSREC_OP_FENCE_SIGNAL, arg->key, arg->value);
-	csrec_slot_put(&csd->fences, obj);
+	if (obj) {
+		ret = csrec_admin_key(csd, CSREC_OP_FENCE_SIGNAL, arg->key, arg->value);
+		csrec_slot_put(&csd->fences, obj);
+	} else {
+		ret = -ENOENT;
+	}
+	csrec_exit(ctx);
 	return ret > 0 ? -EIO : ret;
 }
 

@@ -31,6 +31,32 @@ void csrec_ctx_teardown(struct csrec_ctx *ctx)
 	csrec_fences_teardown(ctx);
 }
 
+/**
+ * csrec_enter - begin to work with the device
+ * @ctx: context
+ *
+ * Until csrec_exit() the device is not stopped. Waits for the device in between must end
+ * when csrec_ctx_dead(); nothing else may be waited for that can take for ever, and no
+ * memory of a process be touched.
+ *
+ * Return: 0; or what the ioctl returns, -ENODEV or -EIO, and csrec_exit() must not be called.
+ */
+int csrec_enter(struct csrec_ctx *ctx)
+{
+	int ret;
+
+	down_read(&ctx->csd->reset_lock);
+	ret = csrec_ctx_dead(ctx);
+	if (ret)
+		up_read(&ctx->csd->reset_lock);
+	return ret;
+}
+
+void csrec_exit(struct csrec_ctx *ctx)
+{
+	up_read(&ctx->csd->reset_lock);
+}
+
 static bool csrec_ctx_empty(struct csrec_ctx *ctx)
 {
 	return !ctx->nr_queues && list_empty(&ctx->regions) &&
@@ -128,18 +154,12 @@ static int csrec_release(struct inode *inode, struct file *file)
 static __poll_t csrec_poll(struct file *file, poll_table *wait)
 {
 	struct csrec_ctx *ctx = file->private_data;
-	struct csrec_dev *csd = ctx->csd;
-	__poll_t mask = 0;
 
 	poll_wait(file, &ctx->waitq, wait);
-
-	down_read(&csd->reset_lock);
+	/* not csrec_enter(): a reset under way must not hold up an event loop */
 	if (csrec_ctx_dead(ctx))
-		mask = EPOLLHUP | EPOLLERR;
-	else
-		mask = csrec_queues_poll(ctx);
-	up_read(&csd->reset_lock);
-	return mask;
+		return EPOLLHUP | EPOLLERR;
+	return csrec_queues_poll(ctx);
 }
 
 /* ---- ioctls that belong to no other file ---- */
@@ -153,7 +173,10 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_info *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
+	int ret = csrec_enter(ctx);
 
+	if (ret)
+		return ret;
 	arg->uapi_major = CSREC_UAPI_MAJOR;
 	arg->uapi_minor = CSREC_UAPI_MINOR;
 	arg->hw_major = csd->hw_major;
@@ -172,6 +195,7 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 	arg->numa_node = dev_to_node(&csd->pdev->dev);
 	arg->dram_free = csrec_dram_free_bytes(csd);
 	arg->onchip_free = csrec_onchip_free_bytes(csd);
+	csrec_exit(ctx);
 	return 0;
 }
 
@@ -179,7 +203,11 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_stats *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
+	int ret;
 
+	ret = csrec_enter(ctx);
+	if (ret)
+		return ret;
 	arg->doorbells = atomic64_read(&csd->doorbells);
 	arg->interrupts = atomic64_read(&csd->interrupts);
 	arg->commands = atomic64_read(&csd->commands);
@@ -189,7 +217,10 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 	arg->queue_resets = atomic64_read(&csd->queue_resets);
 	arg->device_resets = atomic64_read(&csd->device_resets);
 	csrec_stats_counters(csd, arg->counters);
-	return 0;
+	/* were these counters, or what a bus says on which nobody answers? */
+	ret = csrec_hw_alive(csd);
+	csrec_exit(ctx);
+	return ret;
 }
 
 /* ---- dispatch ---- */
@@ -252,7 +283,6 @@ static const struct csrec_ioctl csrec_ioctls[] = {
 static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 {
 	struct csrec_ctx *ctx = file->private_data;
-	struct csrec_dev *csd = ctx->csd;
 	void __user *uarg = (void __user *)argp;
 	unsigned int nr = _IOC_NR(cmd);
 	const struct csrec_ioctl *op;
@@ -277,11 +307,10 @@ static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 	if (arg.head.flags & ~op->flags)
 		return -EINVAL;
 
-	down_read(&csd->reset_lock);
+	/* comes before what is wrong with the arguments; op->fn() looks again */
 	ret = csrec_ctx_dead(ctx);
 	if (!ret)
 		ret = op->fn(ctx, &arg);
-	up_read(&csd->reset_lock);
 	if (ret)
 		return ret;
 
@@ -307,6 +336,7 @@ static void csrec_dev_release(struct device *dev)
 	if (csd->id >= 0)
 		ida_free(&csrec_ida, csd->id);
 	ida_destroy(&csd->domains);
+	kfree(csd->queues);
 	mutex_destroy(&csd->queue_lock);
 	mutex_destroy(&csd->bounce.lock);
 	mutex_destroy(&csd->counters.lock);

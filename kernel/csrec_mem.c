@@ -397,18 +397,24 @@ int csrec_ioc_mem_register(struct csrec_ctx *ctx, void *argp)
 	r->kind = CSREC_REGION_HOST;
 	r->rights = arg->rights;
 	r->size = arg->len;
+	/* may take as long as the process wants */
 	ret = csrec_pin(csd, r, arg->addr);
 	if (ret)
 		goto err_free;
-	ret = csrec_map(csd, r, arg->addr);
+	ret = csrec_enter(ctx);
 	if (ret)
 		goto err_unpin;
-	ret = csrec_region_install(ctx, r);
+	ret = csrec_map(csd, r, arg->addr);
 	if (ret)
-		return ret;
-	arg->key = r->obj.key;
-	return 0;
+		goto err_exit;
+	ret = csrec_region_install(ctx, r);
+	if (!ret)
+		arg->key = r->obj.key;
+	csrec_exit(ctx);
+	return ret;
 
+err_exit:
+	csrec_exit(ctx);
 err_unpin:
 	csrec_unpin(csd, r);
 err_free:
@@ -447,30 +453,45 @@ int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp)
 	r->kind = arg->kind;
 	r->rights = CSREC_RIGHT_READ | CSREC_RIGHT_WRITE;
 	r->size = ALIGN(arg->len, unit);
-	ret = csrec_devmem_get(csd, r);
-	if (ret) {
-		kfree(r);
-		return ret;
-	}
-	ret = csrec_region_install(ctx, r);
+	ret = csrec_enter(ctx);
 	if (ret)
-		return ret;
-	arg->key = r->obj.key;
-	arg->len = r->size;
-	return 0;
+		goto err_free;
+	ret = csrec_devmem_get(csd, r);
+	if (ret)
+		goto err_exit;
+	ret = csrec_region_install(ctx, r);
+	if (!ret) {
+		arg->key = r->obj.key;
+		arg->len = r->size;
+	}
+	csrec_exit(ctx);
+	return ret;
+
+err_exit:
+	csrec_exit(ctx);
+err_free:
+	kfree(r);
+	return ret;
 }
 
 int csrec_ioc_mem_free(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_mem_free *arg = argp;
 	struct csrec_obj *obj;
+	int ret;
 
 	if (arg->rsvd)
 		return -EINVAL;
+	ret = csrec_enter(ctx);
+	if (ret)
+		return ret;
 	obj = csrec_slot_close(&ctx->csd->regions, ctx, arg->key);
-	if (!obj)
-		return -ENOENT;
-	return csrec_region_destroy(ctx->csd, container_of(obj, struct csrec_region, obj));
+	if (obj)
+		ret = csrec_region_destroy(ctx->csd, container_of(obj, struct csrec_region, obj));
+	else
+		ret = -ENOENT;
+	csrec_exit(ctx);
+	return ret;
 }
 
 /* ---- bounce buffer ---- */

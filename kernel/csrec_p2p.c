@@ -292,7 +292,7 @@ static int csrec_p2p_run(struct csrec_ctx *ctx, struct csrec_p2p *p, struct csre
 	return ret;
 }
 
-int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp)
+static int csrec_p2p_read(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_p2p_read *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
@@ -356,5 +356,16 @@ out_segs:
 	kfree(segs);
 out_file:
 	fput(p.file);
+	return ret;
+}
+
+int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp)
+{
+	int ret = csrec_enter(ctx);
+
+	if (ret)
+		return ret;
+	ret = csrec_p2p_read(ctx, argp);
+	csrec_exit(ctx);
 	return ret;
 }

@@ -84,6 +84,12 @@ static int csrec_hw_check(struct csrec_dev *csd, u64 status)
 	return csrec_dead(csd);
 }
 
+/* 0, or -ENODEV or -EIO: the device is found dead, and marked so. */
+int csrec_hw_alive(struct csrec_dev *csd)
+{
+	return csrec_hw_check(csd, csrec_read(csd, CSREC_REG_STATUS));
+}
+
 /**
  * csrec_hw_look - does the device make progress?
  * @csd: device
@@ -376,7 +382,8 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	}
 	dma_set_max_seg_size(dev, UINT_MAX);
 
-	csd->queues = devm_kcalloc(dev, csd->nr_ioq + 1, sizeof(*csd->queues), GFP_KERNEL);
+	/* outlives the device, as poll() looks there; goes with csd */
+	csd->queues = kcalloc(csd->nr_ioq + 1, sizeof(*csd->queues), GFP_KERNEL);
 	if (!csd->queues) {
 		ret = -ENOMEM;
 		goto err_put;
@@ -472,10 +479,16 @@ static int csrec_restart(struct csrec_dev *csd, const char *why)
 	atomic64_inc(&csd->device_resets);
 	ret = csrec_hw_start(csd);
 	trace_csrec_reset(csd, 0, ret);
-	if (ret)
+	if (ret) {
 		dev_err(&csd->pdev->dev, "cannot be started after %s: %d\n", why, ret);
-	else
+		/* it is not between two lives any more: open() says what is the matter */
+		spin_lock(&csd->ctx_lock);
+		if (csd->state == CSREC_RESETTING)
+			WRITE_ONCE(csd->state, ret == -ENODEV ? CSREC_GONE : CSREC_FAILED);
+		spin_unlock(&csd->ctx_lock);
+	} else {
 		dev_info(&csd->pdev->dev, "%s; contexts of before are dead\n", why);
+	}
 	enable_delayed_work(&csd->watchdog);
 	up_write(&csd->reset_lock);
 	return ret;
@@ -529,7 +542,7 @@ static struct pci_driver csrec_driver = {
 	.driver.pm = pm_sleep_ptr(&csrec_pm_ops),
 };
 
-static int __init csrec_init(void)
+static int __init csrec_driver_init(void)
 {
 	int ret;
 
@@ -551,14 +564,14 @@ static int __init csrec_init(void)
 		csrec_main_exit();
 	return ret;
 }
-module_init(csrec_init);
+module_init(csrec_driver_init);
 
-static void __exit csrec_exit(void)
+static void __exit csrec_driver_exit(void)
 {
 	pci_unregister_driver(&csrec_driver);
 	csrec_main_exit();
 }
-module_exit(csrec_exit);
+module_exit(csrec_driver_exit);
 
 MODULE_DESCRIPTION("csrec computational storage accelerator");
 MODULE_VERSION(__stringify(CSREC_UAPI_MAJOR) "." __stringify(CSREC_UAPI_MINOR));

@@ -45,6 +45,23 @@ static struct csrec_queue *csrec_queue_get(struct csrec_ctx *ctx, u32 id)
 	return q;
 }
 
+/* How many entries its rings have; or 0: there is no such queue. */
+static u32 csrec_queue_entries(struct csrec_ctx *ctx, u32 id)
+{
+	struct csrec_dev *csd = ctx->csd;
+	struct csrec_queue *q;
+	u32 entries = 0;
+
+	if (!id || id > csd->nr_ioq)
+		return 0;
+	spin_lock(&csd->queues_lock);
+	q = csd->queues[array_index_nospec(id, csd->nr_ioq + 1)];
+	if (q && q->ctx == ctx && !READ_ONCE(q->closing))
+		entries = q->ring.entries;
+	spin_unlock(&csd->queues_lock);
+	return entries;
+}
+
 static void csrec_queue_link(struct csrec_dev *csd, struct csrec_queue *q)
 {
 	lockdep_assert_held(&csd->queue_lock);
@@ -181,6 +198,11 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 	mutex_init(&q->submit_lock);
 	spin_lock_init(&q->lock);
 
+	ret = csrec_enter(ctx);
+	if (ret) {
+		kfree(q);
+		return ret;
+	}
 	mutex_lock(&csd->queue_lock);
 	for (q->qid = 1; q->qid <= csd->nr_ioq && csd->queues[q->qid]; q->qid++)
 		;
@@ -215,10 +237,12 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 		WRITE_ONCE(q->closing, false);
 	}
 	mutex_unlock(&csd->queue_lock);
+	csrec_exit(ctx);
 	return ret > 0 ? -EIO : ret;
 
 err_free:
 	mutex_unlock(&csd->queue_lock);
+	csrec_exit(ctx);
 	kfree(q);
 	return ret;
 }
@@ -228,19 +252,24 @@ int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp)
 	struct csrec_queue_destroy *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
 	struct csrec_queue *q;
-	int ret = -ENOENT;
+	int ret;
 
 	if (arg->rsvd)
 		return -EINVAL;
+	ret = csrec_enter(ctx);
+	if (ret)
+		return ret;
+	ret = -ENOENT;
 	q = csrec_queue_get(ctx, arg->queue_id);
-	if (!q)
-		return -ENOENT;
-	mutex_lock(&csd->queue_lock);
-	/* somebody else may have been first */
-	if (!q->closing)
-		ret = csrec_queue_destroy(csd, q);
-	mutex_unlock(&csd->queue_lock);
-	csrec_queue_put(q);
+	if (q) {
+		mutex_lock(&csd->queue_lock);
+		/* somebody else may have been first */
+		if (!q->closing)
+			ret = csrec_queue_destroy(csd, q);
+		mutex_unlock(&csd->queue_lock);
+		csrec_queue_put(q);
+	}
+	csrec_exit(ctx);
 	return ret;
 }
 
@@ -315,22 +344,26 @@ int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
 	struct csrec_cmd *cmds;
 	unsigned long flags;
 	u32 n, head;
-	int ret = 0;
+	int ret;
 
 	if (arg->rsvd || !arg->count || arg->count > CSREC_SUBMIT_MAX)
 		return -EINVAL;
-	q = csrec_queue_get(ctx, arg->queue_id);
-	if (!q)
-		return -ENOENT;
-	ring = &q->ring;
-
-	/* copied before the lock, so that no page fault happens under it */
-	n = min(arg->count, ring->entries);
+	n = min(arg->count, csrec_queue_entries(ctx, arg->queue_id));
+	if (!n)
+		return csrec_ctx_dead(ctx) ?: -ENOENT;
 	cmds = vmemdup_array_user(u64_to_user_ptr(arg->cmds), n, sizeof(*cmds));
-	if (IS_ERR(cmds)) {
-		ret = PTR_ERR(cmds);
-		goto out_put;
+	if (IS_ERR(cmds))
+		return PTR_ERR(cmds);
+
+	ret = csrec_enter(ctx);
+	if (ret)
+		goto out_free;
+	q = csrec_queue_get(ctx, arg->queue_id);
+	if (!q) {
+		ret = -ENOENT;
+		goto out_exit;
 	}
+	ring = &q->ring;
 
 	mutex_lock(&q->submit_lock);
 	if (q->closing) {
@@ -358,9 +391,11 @@ int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp)
 	mutex_unlock(&q->submit_lock);
 	if (!ret)
 		schedule_delayed_work(&csd->watchdog, CSREC_LOOK_INTERVAL);
-	kvfree(cmds);
-out_put:
 	csrec_queue_put(q);
+out_exit:
+	csrec_exit(ctx);
+out_free:
+	kvfree(cmds);
 	return ret;
 }
 
@@ -404,40 +439,16 @@ static bool csrec_wait_over(struct csrec_queue *q, struct csrec_wait *arg,
 	       csrec_ctx_dead(q->ctx) || READ_ONCE(q->closing) || READ_ONCE(q->failed);
 }
 
-int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
+/* Takes completions into @cqes, @arg->count of them. 0, or why there are none. */
+static int csrec_queue_wait(struct csrec_queue *q, struct csrec_wait *arg, struct csrec_cqe *cqes,
+			    u32 max)
 {
-	struct csrec_wait *arg = argp;
-	void __user *ucqes = u64_to_user_ptr(arg->cqes);
-	ktime_t timeout = KTIME_MAX;
-	struct csrec_cqe *cqes;
-	struct csrec_queue *q;
+	struct csrec_ctx *ctx = q->ctx;
+	ktime_t timeout = arg->timeout_ns < 0 ? KTIME_MAX : ns_to_ktime(arg->timeout_ns);
 	int ret = 0;
-	u32 max;
 
-	if (!arg->max || arg->max > CSREC_SUBMIT_MAX || arg->min > arg->max ||
-	    arg->timeout_ns < -1)
+	if (arg->min > csrec_queue_outstanding(q) && !READ_ONCE(q->failed))
 		return -EINVAL;
-	if (arg->timeout_ns >= 0)
-		timeout = ns_to_ktime(arg->timeout_ns);
-	q = csrec_queue_get(ctx, arg->queue_id);
-	if (!q)
-		return -ENOENT;
-
-	max = min(arg->max, q->ring.entries);
-	if (arg->min > csrec_queue_outstanding(q) && !READ_ONCE(q->failed)) {
-		ret = -EINVAL;
-		goto out_put;
-	}
-	/* found out before anything is taken */
-	if (fault_in_writeable(ucqes, max * sizeof(*cqes))) {
-		ret = -EFAULT;
-		goto out_put;
-	}
-	cqes = kvmalloc_array(max, sizeof(*cqes), GFP_KERNEL);
-	if (!cqes) {
-		ret = -ENOMEM;
-		goto out_put;
-	}
 
 	if (!csrec_wait_over(q, arg, cqes, max)) {
 		if (!arg->timeout_ns)
@@ -459,19 +470,57 @@ int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
 	if (arg->count) {
 		/* others may have waited for these, and in vain */
 		wake_up_all(&ctx->waitq);
-		ret = copy_to_user(ucqes, cqes, arg->count * sizeof(*cqes)) ? -EFAULT : 0;
-	} else if (!ret) {
-		ret = csrec_ctx_dead(ctx);
-		if (!ret && READ_ONCE(q->closing))
-			ret = -ENOENT;
-		if (!ret && READ_ONCE(q->failed))
-			ret = -EIO;
-		if (!ret && arg->min)
-			ret = -EAGAIN;
+		return 0;
 	}
+	if (!ret)
+		ret = csrec_ctx_dead(ctx);
+	if (!ret && READ_ONCE(q->closing))
+		ret = -ENOENT;
+	if (!ret && READ_ONCE(q->failed))
+		ret = -EIO;
+	if (!ret && arg->min)
+		ret = -EAGAIN;
+	return ret;
+}
+
+int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_wait *arg = argp;
+	void __user *ucqes = u64_to_user_ptr(arg->cqes);
+	struct csrec_cqe *cqes;
+	struct csrec_queue *q;
+	u32 max;
+	int ret;
+
+	if (!arg->max || arg->max > CSREC_SUBMIT_MAX || arg->min > arg->max ||
+	    arg->timeout_ns < -1)
+		return -EINVAL;
+	max = min(arg->max, csrec_queue_entries(ctx, arg->queue_id));
+	if (!max)
+		return csrec_ctx_dead(ctx) ?: -ENOENT;
+	/* found out before anything is taken */
+	if (fault_in_writeable(ucqes, max * sizeof(*cqes)))
+		return -EFAULT;
+	cqes = kvmalloc_array(max, sizeof(*cqes), GFP_KERNEL);
+	if (!cqes)
+		return -ENOMEM;
+
+	ret = csrec_enter(ctx);
+	if (ret)
+		goto out_free;
+	q = csrec_queue_get(ctx, arg->queue_id);
+	if (q) {
+		ret = csrec_queue_wait(q, arg, cqes, max);
+		csrec_queue_put(q);
+	} else {
+		ret = -ENOENT;
+	}
+	csrec_exit(ctx);
+
+	if (!ret && copy_to_user(ucqes, cqes, arg->count * sizeof(*cqes)))
+		ret = -EFAULT;
+out_free:
 	kvfree(cqes);
-out_put:
-	csrec_queue_put(q);
 	return ret;
 }
 

@@ -10,6 +10,7 @@
 #define HUNG	0xdea2
 #define DEAD	0xdea3
 #define STUCK	0xdea4
+#define LAME	0xdea5
 #define TRUTH	0xdea0
 
 FIXTURE(hang)
@@ -134,6 +135,30 @@ static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, ui
 TEST_F(hang, device_is_given_up)
 {
 	dies(_metadata, self, DEAD);
+}
+
+/* A reset that brings the device back to no life: -EIO for who opens it, until the next one. */
+TEST_F(hang, reset_that_fails)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, LAME);
+	struct csrec_cqe cqe;
+	struct csrec_info info;
+
+	ASSERT_EQ(0, run_cmd(self->fd, self->q, &nop, &cqe));
+	/* whether the file says that it failed is the kernel's business */
+	write_file(self->reset, "1");
+	EXPECT_EQ(-EIO, dev_open());
+	EXPECT_EQ(-ENODEV, get_info(self->fd, &info));
+
+	ASSERT_EQ(0, write_file(self->reset, "1"));
+	EXPECT_EQ(-ENODEV, get_info(self->fd, &info));
+	close(self->fd);
+	self->fd = dev_open();
+	ASSERT_LE(0, self->fd);
+	self->q = q_create(self->fd, 16);
+	ASSERT_LT(0, self->q);
+	nop = cmd_make(CSREC_OP_NOP, 1);
+	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, &cqe));
 }
 
 /* Not even its clock moves. */

@@ -8,6 +8,7 @@
  *   0xdea2	hung: always busy, cycles go by, no progress; ends with a QUEUE_DELETE
  *   0xdea3	dead: the same, and nothing is executed any more; ends with a reset
  *   0xdea4	stuck: as dead, and not even cycles go by
+ *   0xdea5	lame: nothing yet, but after its next reset it does not get ready
  *   0xdea0	the truth again
  */
 #include <errno.h>
@@ -28,7 +29,7 @@ unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int cycles)
 void __real_csrec_model_reset(struct csrec_model *m);
 void __wrap_csrec_model_reset(struct csrec_model *m);
 
-static enum { TRUTH, SLOW, HUNG, DEAD, STUCK } state;
+static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, UNREADY } state;
 static uint64_t progress, cycles;
 static struct csrec_host_ops below;
 
@@ -40,7 +41,7 @@ static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
 	for (size_t i = 0; !ret && i + 64 <= len; i += 64) {
 		const uint8_t *cmd = (const uint8_t *)buf + i;
 
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa4)
+		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa5)
 			state = cmd[2] - 0xa0;
 		if (cmd[0] == CSREC_OP_QUEUE_DELETE && state == HUNG)
 			state = TRUTH;
@@ -61,11 +62,11 @@ int __wrap_csrec_model_create(struct csrec_model **out, const struct csrec_model
 
 uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len)
 {
-	if (state == TRUTH || len != 8)
+	if (state == TRUTH || state == LAME || len != 8)
 		return __real_csrec_model_read(m, off, len);
 	switch (off) {
 	case CSREC_REG_STATUS:
-		return CSREC_STATUS_READY | CSREC_STATUS_BUSY;
+		return (state == UNREADY ? 0 : CSREC_STATUS_READY) | CSREC_STATUS_BUSY;
 	case CSREC_REG_CNT_PROGRESS:
 		return state == SLOW ? ++progress : progress;
 	case CSREC_REG_CNT_CYCLES:
@@ -77,11 +78,11 @@ uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned i
 
 unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int n)
 {
-	return state >= DEAD ? 0 : __real_csrec_model_step(m, n);
+	return state >= DEAD && state != LAME ? 0 : __real_csrec_model_step(m, n);
 }
 
 void __wrap_csrec_model_reset(struct csrec_model *m)
 {
-	state = TRUTH;
+	state = state == LAME ? UNREADY : TRUTH;
 	__real_csrec_model_reset(m);
 }

@@ -18,19 +18,28 @@ FIXTURE_VARIANT(ioctl)
 {
 	unsigned long nr;
 	uint32_t size;
+	uint32_t first;		/* size of the first version */
 };
 
 #define VARIANT(name, NR, type)						\
 	FIXTURE_VARIANT_ADD(ioctl, name) {				\
 		.nr = CSREC_IOC_##NR,					\
 		.size = sizeof(struct type),				\
+		.first = sizeof(struct type),				\
+	}
+/* the same for one that has grown: @next is the first new member */
+#define VARIANT_GROWN(name, NR, type, next)				\
+	FIXTURE_VARIANT_ADD(ioctl, name) {				\
+		.nr = CSREC_IOC_##NR,					\
+		.size = sizeof(struct type),				\
+		.first = offsetof(struct type, next),			\
 	}
 
-VARIANT(get_info, GET_INFO, csrec_info);
-VARIANT(queue_create, QUEUE_CREATE, csrec_queue_create);
+VARIANT_GROWN(get_info, GET_INFO, csrec_info, quota_dram);
+VARIANT_GROWN(queue_create, QUEUE_CREATE, csrec_queue_create, irq_count);
 VARIANT(queue_destroy, QUEUE_DESTROY, csrec_queue_destroy);
 VARIANT(mem_register, MEM_REGISTER, csrec_mem_register);
-VARIANT(mem_alloc, MEM_ALLOC, csrec_mem_alloc);
+VARIANT_GROWN(mem_alloc, MEM_ALLOC, csrec_mem_alloc, align);
 VARIANT(mem_free, MEM_FREE, csrec_mem_free);
 VARIANT(fence_create, FENCE_CREATE, csrec_fence_create);
 VARIANT(fence_destroy, FENCE_DESTROY, csrec_fence_op);
@@ -38,7 +47,7 @@ VARIANT(fence_signal, FENCE_SIGNAL, csrec_fence_op);
 VARIANT(submit, SUBMIT, csrec_submit);
 VARIANT(wait, WAIT, csrec_wait);
 VARIANT(p2p_read, P2P_READ, csrec_p2p_read);
-VARIANT(get_stats, GET_STATS, csrec_stats);
+VARIANT_GROWN(get_stats, GET_STATS, csrec_stats, ctx_p2p_bytes);
 
 /* A valid argument; what it needs is made on the way. */
 static int prepare(int fd, unsigned long nr, uint8_t *raw, uint8_t *buf)
@@ -143,12 +152,23 @@ TEST_F(ioctl, size_too_small)
 {
 	uint32_t *size = (uint32_t *)self->arg;
 
-	*size = variant->size - 1;
+	*size = variant->first - 1;
 	EXPECT_EQ(-EINVAL, xioctl(self->fd, variant->nr, self->arg));
 	*size = 0;
 	EXPECT_EQ(-EINVAL, xioctl(self->fd, variant->nr, self->arg));
 	*size = 4;
 	EXPECT_EQ(-EINVAL, xioctl(self->fd, variant->nr, self->arg));
+}
+
+/* A program of the first version goes on as ever, and nothing is written behind what it has. */
+TEST_F(ioctl, first_version)
+{
+	*(uint32_t *)self->arg = variant->first;
+	memset(self->arg + variant->first, 0x5a, 64);
+	EXPECT_EQ(0, xioctl(self->fd, variant->nr, self->arg));
+	for (int i = 0; i < 64; i++) {
+		ASSERT_EQ(0x5a, self->arg[variant->first + i]);
+	}
 }
 
 TEST_F(ioctl, larger_with_zeroes)
