@@ -43,6 +43,8 @@
 #include <linux/workqueue.h>
 #include <linux/csrec.h>
 
+#include "compat.h"
+
 #define CSREC_NAME		"csrec"
 
 #define CSREC_ADMIN_LOG2	6

@@ -16,7 +16,7 @@
 
 static dev_t csrec_devt;
 static DEFINE_IDA(csrec_ida);
-static const struct class csrec_class = {
+static CSREC_CLASS_CONST struct class csrec_class = {
 	.name = CSREC_NAME,
 	.dev_groups = csrec_groups,
 };

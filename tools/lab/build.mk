@@ -4,7 +4,7 @@
 # module for each kernel of the lab. What they print goes to build/log; the end of it is
 # shown when one fails.
 
-KERNELS := $(patsubst /boot/config-%,%,$(wildcard /boot/config-*))
+KERNELS := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
 LOG := build/log
 $(shell mkdir -p $(LOG))
 

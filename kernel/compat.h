@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What kernels from 6.1 on have under other names, or do not have. The only place that
+ * asks for a kernel's version: the rest of the driver is written for the newest one.
+ *
+ * Stable kernels take over interfaces of later ones. Macros are therefore tested for, and
+ * functions get names of their own that the later one's is defined to.
+ */
+#ifndef _CSREC_COMPAT_H
+#define _CSREC_COMPAT_H
+
+#include <linux/version.h>
+
+#include <linux/blkdev.h>
+#include <linux/device/class.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+
+#ifndef kzalloc_obj
+/* The flags may be left out. */
+#define csrec_second(a, b, ...)		(b)
+#define csrec_gfp(...)			csrec_second(0, ##__VA_ARGS__, GFP_KERNEL)
+#define kzalloc_obj(p, ...)		kzalloc(sizeof(p), csrec_gfp(__VA_ARGS__))
+#define kzalloc_objs(p, count, ...)	kcalloc(count, sizeof(p), csrec_gfp(__VA_ARGS__))
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+
+static inline void __iomem *csrec_pcim_iomap_region(struct pci_dev *pdev, int bar,
+						    const char *name)
+{
+	int ret = pcim_iomap_regions(pdev, BIT(bar), name);
+
+	return ret ? IOMEM_ERR_PTR(ret) : pcim_iomap_table(pdev)[bar];
+}
+
+#define pcim_iomap_region csrec_pcim_iomap_region
+
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+
+/*
+ * Work is disabled by taking its "pending" bit, so that queueing it does nothing. The owner
+ * of that bit owns @cpu as well, which counts how often; a CPU's number is not negative.
+ * The callers must lock these two against each other, and may do nothing with disabled work
+ * but queue it: cancelling or modifying it would wait for the bit.
+ */
+static inline bool csrec_disable_delayed_work_sync(struct delayed_work *dwork)
+{
+	bool pending = false;
+
+	if (dwork->cpu >= 0) {
+		do {
+			pending |= cancel_delayed_work_sync(dwork);
+		} while (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work)));
+		dwork->cpu = 0;
+	}
+	dwork->cpu--;
+	return pending;
+}
+
+static inline bool csrec_enable_delayed_work(struct delayed_work *dwork)
+{
+	if (++dwork->cpu < 0)
+		return false;
+	clear_bit_unlock(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work));
+	return true;
+}
+
+#define disable_delayed_work_sync csrec_disable_delayed_work_sync
+#define enable_delayed_work csrec_enable_delayed_work
+
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+
+static inline struct block_device *csrec_file_bdev(struct file *file)
+{
+	return I_BDEV(file->f_mapping->host);
+}
+
+#define file_bdev csrec_file_bdev
+
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+
+static inline void *csrec_memdup_array_user(const void __user *src, size_t n, size_t size)
+{
+	size_t bytes;
+
+	return check_mul_overflow(n, size, &bytes) ? ERR_PTR(-EOVERFLOW) : memdup_user(src, bytes);
+}
+
+#define memdup_array_user csrec_memdup_array_user
+
+static inline void *csrec_vmemdup_array_user(const void __user *src, size_t n, size_t size)
+{
+	size_t bytes;
+
+	return check_mul_overflow(n, size, &bytes) ? ERR_PTR(-EOVERFLOW) : vmemdup_user(src, bytes);
+}
+
+#define vmemdup_array_user csrec_vmemdup_array_user
+
+#endif
+
+/* Classes cannot be constant where they are linked into a list. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define CSREC_CLASS_CONST
+#else
+#define CSREC_CLASS_CONST const
+#endif
+
+#endif /* _CSREC_COMPAT_H */
