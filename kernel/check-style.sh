@@ -30,6 +30,7 @@ for f in "$kernel"/*.[ch] "$uapi"/*.h; do
 	case $f in
 	"$uapi"/*) ignore=--ignore=BIT_MACRO ;;	# BIT() is not for userspace
 	*/compat.h) ignore=--ignore=LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED ;;
+	*_trace.h) ignore=--ignore=OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT ;; # as TRACE_EVENT() wants
 	esac
 	# shellcheck disable=SC2086 # $ignore is one option or none
 	perl "$checkpatch" $ignore --no-tree --strict --quiet --max-line-length=100 -f "$f" \
