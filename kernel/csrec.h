@@ -13,6 +13,8 @@
  *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
  *   queue->submit_lock	mutex. Writing to a submission ring.
  *   bounce->lock	mutex. The bounce buffer.
+ *   ctx->map_lock	mutex. What can be mapped, and making page table entries for it. Page
+ *			fault handlers take it, so that no user memory is touched under it.
  *   counters->lock	mutex. Reading the device's counters; nothing nests in it.
  *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
  *			spinlocks; queue->lock nests in the first two. The interrupt
@@ -58,6 +60,9 @@
 
 struct csrec_ctx;
 struct csrec_dev;
+struct csrec_map;
+struct inode;
+struct vm_area_struct;
 struct gen_pool;
 struct dma_pool;
 
@@ -154,6 +159,29 @@ struct csrec_fence {
 	struct csrec_obj obj;
 };
 
+struct csrec_map_ops {
+	/* under ctx->map_lock; sets vma->vm_ops, and makes no page table entries */
+	int (*mmap)(struct csrec_map *map, struct vm_area_struct *vma);
+};
+
+/* What can be mapped at an offset: member of what it belongs to. */
+struct csrec_map {
+	struct list_head node;	/* ctx->maps */
+	u64 pgoff;
+	unsigned long npages;
+	const struct csrec_map_ops *ops;
+};
+
+/* A process (thread group) that has opened the device, for what it may have in all contexts. */
+struct csrec_owner {
+	struct kref ref;
+	struct list_head node;	/* csd->owners */
+	struct csrec_dev *csd;
+	struct pid *pid;
+	u64 dram;		/* these under csd->owner_lock: bytes */
+	unsigned int queues;
+};
+
 /* One open file. */
 struct csrec_ctx {
 	struct csrec_dev *csd;
@@ -161,11 +189,16 @@ struct csrec_ctx {
 	u64 reset_gen;		/* csd->reset_gen at open */
 	u16 domain;
 	struct pid *pid;	/* of the process that opened it, to be told */
+	struct csrec_owner *owner;	/* the same process */
 	char comm[TASK_COMM_LEN];
 	wait_queue_head_t waitq;	/* completions, queue or device failure */
 	unsigned int nr_queues;		/* queue_lock */
 	struct list_head regions;	/* regions.lock */
 	struct list_head fences;	/* fences.lock */
+	struct inode *inode;		/* its i_mapping has all mappings */
+	struct mutex map_lock;		/* maps, map_next */
+	struct list_head maps;
+	unsigned long map_next;		/* offset that was never given out, pages */
 };
 
 struct csrec_bounce {
@@ -222,6 +255,11 @@ struct csrec_dev {
 	struct list_head ctxs;
 	struct ida domains;
 
+	spinlock_t owner_lock;	/* owners, and what they have */
+	struct list_head owners;
+	u64 quota_dram;		/* most bytes of one owner; 0: no limit, as below */
+	unsigned int quota_queues;
+
 	unsigned int nr_vectors;
 	struct csrec_vector *vectors;
 
@@ -273,9 +311,25 @@ void csrec_cdev_init(struct csrec_dev *csd);
 int csrec_cdev_add(struct csrec_dev *csd);
 void csrec_cdev_del(struct csrec_dev *csd);
 void csrec_ctx_teardown(struct csrec_ctx *ctx);
+int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues);
+void csrec_owner_uncharge(struct csrec_owner *owner, u64 dram, unsigned int queues);
+void csrec_owner_hold(struct csrec_owner *owner);
+void csrec_owner_put(struct csrec_owner *owner);
 u32 csrec_features(const struct csrec_dev *csd);
 int csrec_enter(struct csrec_ctx *ctx);
 void csrec_exit(struct csrec_ctx *ctx);
+
+/* csrec_mmap.c */
+int csrec_mmap_init(void);
+void csrec_mmap_exit(void);
+int csrec_maps_init(struct csrec_ctx *ctx);
+void csrec_maps_exit(struct csrec_ctx *ctx);
+void csrec_maps_zap(struct csrec_ctx *ctx);
+int csrec_map_add(struct csrec_ctx *ctx, struct csrec_map *map, unsigned long npages);
+void csrec_map_del(struct csrec_ctx *ctx, struct csrec_map *map);
+bool csrec_map_live(struct csrec_ctx *ctx, const struct csrec_map *map);
+int csrec_mmap(struct file *file, struct vm_area_struct *vma);
+int csrec_may_split(struct vm_area_struct *vma, unsigned long addr);
 
 /* csrec_ring.c */
 int csrec_ring_alloc(struct csrec_dev *csd, struct csrec_ring *ring, unsigned int qid,

@@ -21,6 +21,98 @@ static CSREC_CLASS_CONST struct class csrec_class = {
 	.dev_groups = csrec_groups,
 };
 
+/* ---- owners ---- */
+
+/* The owner object of a process, made if it has none yet. NULL: no memory. */
+static struct csrec_owner *csrec_owner_get(struct csrec_dev *csd, struct pid *pid)
+{
+	struct csrec_owner *new = kzalloc_obj(*new, GFP_KERNEL_ACCOUNT), *owner;
+
+	if (!new)
+		return NULL;
+	kref_init(&new->ref);
+	new->csd = csd;
+	new->pid = get_pid(pid);
+
+	spin_lock(&csd->owner_lock);
+	list_for_each_entry(owner, &csd->owners, node) {
+		if (owner->pid == pid) {
+			kref_get(&owner->ref);
+			spin_unlock(&csd->owner_lock);
+			put_pid(new->pid);
+			kfree(new);
+			return owner;
+		}
+	}
+	get_device(&csd->dev);
+	list_add(&new->node, &csd->owners);
+	spin_unlock(&csd->owner_lock);
+	return new;
+}
+
+static void csrec_owner_release(struct kref *ref)
+{
+	struct csrec_owner *owner = container_of(ref, struct csrec_owner, ref);
+
+	list_del(&owner->node);
+}
+
+/* What is charged to an owner holds it. */
+void csrec_owner_hold(struct csrec_owner *owner)
+{
+	kref_get(&owner->ref);
+}
+
+void csrec_owner_put(struct csrec_owner *owner)
+{
+	struct csrec_dev *csd = owner->csd;
+
+	/* csd->owners has no reference: it must not be found with none left */
+	if (!kref_put_lock(&owner->ref, csrec_owner_release, &csd->owner_lock))
+		return;
+	spin_unlock(&csd->owner_lock);
+	WARN_ON_ONCE(owner->dram || owner->queues);
+	put_pid(owner->pid);
+	kfree(owner);
+	put_device(&csd->dev);
+}
+
+/**
+ * csrec_owner_charge - take something on a process's account
+ * @owner: the process
+ * @dram: bytes of device memory
+ * @queues: how many queues
+ *
+ * Return: 0; -EDQUOT it may not have that much.
+ */
+int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues)
+{
+	struct csrec_dev *csd = owner->csd;
+	u64 most_dram = csd->quota_dram ?: U64_MAX;
+	unsigned int most_queues = csd->quota_queues ?: UINT_MAX;
+	int ret = 0;
+
+	spin_lock(&csd->owner_lock);
+	/* a limit may have been lowered below what it has, which is no matter until it wants more */
+	if ((dram && (owner->dram > most_dram || dram > most_dram - owner->dram)) ||
+	    (queues && (owner->queues > most_queues || queues > most_queues - owner->queues))) {
+		ret = -EDQUOT;
+	} else {
+		owner->dram += dram;
+		owner->queues += queues;
+	}
+	spin_unlock(&csd->owner_lock);
+	return ret;
+}
+
+void csrec_owner_uncharge(struct csrec_owner *owner, u64 dram, unsigned int queues)
+{
+	spin_lock(&owner->csd->owner_lock);
+	owner->dram -= dram;
+	owner->queues -= queues;
+	spin_unlock(&owner->csd->owner_lock);
+}
+
 /* ---- contexts ---- */
 
 /* Everything goes; the device is stopped and nobody else uses the context. */
@@ -85,6 +177,13 @@ static int csrec_open(struct inode *inode, struct file *file)
 	init_waitqueue_head(&ctx->waitq);
 	INIT_LIST_HEAD(&ctx->regions);
 	INIT_LIST_HEAD(&ctx->fences);
+	ret = -ENOMEM;
+	ctx->owner = csrec_owner_get(csd, ctx->pid);
+	if (!ctx->owner)
+		goto err_pid;
+	ret = csrec_maps_init(ctx);
+	if (ret)
+		goto err_owner;
 
 	down_read(&csd->reset_lock);
 	ret = csrec_dead(csd);
@@ -103,10 +202,15 @@ static int csrec_open(struct inode *inode, struct file *file)
 
 	get_device(&csd->dev);
 	file->private_data = ctx;
+	file->f_mapping = ctx->inode->i_mapping;
 	return nonseekable_open(inode, file);
 
 err:
 	up_read(&csd->reset_lock);
+	csrec_maps_exit(ctx);
+err_owner:
+	csrec_owner_put(ctx->owner);
+err_pid:
 	put_pid(ctx->pid);
 	kfree(ctx);
 	return ret;
@@ -145,6 +249,8 @@ static int csrec_release(struct inode *inode, struct file *file)
 	}
 
 	ida_free(&csd->domains, ctx->domain);
+	csrec_maps_exit(ctx);
+	csrec_owner_put(ctx->owner);
 	put_pid(ctx->pid);
 	kfree(ctx);
 	put_device(&csd->dev);
@@ -195,6 +301,12 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 	arg->numa_node = dev_to_node(&csd->pdev->dev);
 	arg->dram_free = csrec_dram_free_bytes(csd);
 	arg->onchip_free = csrec_onchip_free_bytes(csd);
+	spin_lock(&csd->owner_lock);
+	arg->quota_dram = csd->quota_dram ?: csd->dram_size;
+	arg->quota_queues = csd->quota_queues ?: csd->nr_ioq;
+	arg->owned_dram = ctx->owner->dram;
+	arg->owned_queues = ctx->owner->queues;
+	spin_unlock(&csd->owner_lock);
 	csrec_exit(ctx);
 	return 0;
 }
@@ -325,6 +437,7 @@ static const struct file_operations csrec_fops = {
 	.unlocked_ioctl = csrec_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = csrec_poll,
+	.mmap = csrec_mmap,
 };
 
 /* ---- the device node ---- */
@@ -387,15 +500,23 @@ void csrec_cdev_del(struct csrec_dev *csd)
 
 int csrec_main_init(void)
 {
-	int ret = alloc_chrdev_region(&csrec_devt, 0, CSREC_MINORS, CSREC_NAME);
+	int ret = csrec_mmap_init();
 
 	if (ret)
 		return ret;
+	ret = alloc_chrdev_region(&csrec_devt, 0, CSREC_MINORS, CSREC_NAME);
+	if (ret)
+		goto err_mmap;
 	ret = class_register(&csrec_class);
 	if (ret)
-		unregister_chrdev_region(csrec_devt, CSREC_MINORS);
-	else
-		csrec_debugfs_init();
+		goto err_chrdev;
+	csrec_debugfs_init();
+	return 0;
+
+err_chrdev:
+	unregister_chrdev_region(csrec_devt, CSREC_MINORS);
+err_mmap:
+	csrec_mmap_exit();
 	return ret;
 }
 
@@ -404,5 +525,6 @@ void csrec_main_exit(void)
 	csrec_debugfs_exit();
 	class_unregister(&csrec_class);
 	unregister_chrdev_region(csrec_devt, CSREC_MINORS);
+	csrec_mmap_exit();
 	ida_destroy(&csrec_ida);
 }

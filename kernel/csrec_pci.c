@@ -343,6 +343,8 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	spin_lock_init(&csd->ctx_lock);
 	INIT_LIST_HEAD(&csd->ctxs);
 	ida_init(&csd->domains);
+	spin_lock_init(&csd->owner_lock);
+	INIT_LIST_HEAD(&csd->owners);
 	mutex_init(&csd->queue_lock);
 	spin_lock_init(&csd->queues_lock);
 	mutex_init(&csd->bounce.lock);
@@ -440,6 +442,8 @@ static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state stat
 
 	down_write(&csd->reset_lock);
 	csd->reset_gen++;
+	list_for_each_entry(ctx, &csd->ctxs, node)
+		csrec_maps_zap(ctx);
 	csrec_hw_stop(csd);
 	csrec_stats_look(csd);
 	csrec_bounce_free(csd);
