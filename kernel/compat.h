@@ -13,6 +13,10 @@
 
 #include <linux/blkdev.h>
 #include <linux/device/class.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -108,11 +112,94 @@ static inline void *csrec_vmemdup_array_user(const void __user *src, size_t n, s
 
 #endif
 
+/* Under rcu_read_lock() or a lock that keeps *@f from being freed. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define csrec_get_file_active(f)	(get_file_rcu(*(f)) ? *(f) : NULL)
+#define get_file_active csrec_get_file_active
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+
+static inline void csrec_vm_flags_mod(struct vm_area_struct *vma, unsigned long set,
+				      unsigned long clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+
+#define vm_flags_mod csrec_vm_flags_mod
+
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+
+static inline struct sg_table *csrec_dma_buf_map(struct dma_buf_attachment *attach,
+						 enum dma_data_direction dir)
+{
+	struct sg_table *sgt;
+
+	dma_resv_lock(attach->dmabuf->resv, NULL);
+	sgt = dma_buf_map_attachment(attach, dir);
+	dma_resv_unlock(attach->dmabuf->resv);
+	return sgt;
+}
+
+static inline void csrec_dma_buf_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+				       enum dma_data_direction dir)
+{
+	dma_resv_lock(attach->dmabuf->resv, NULL);
+	dma_buf_unmap_attachment(attach, sgt, dir);
+	dma_resv_unlock(attach->dmabuf->resv);
+}
+
+#define dma_buf_map_attachment_unlocked csrec_dma_buf_map
+#define dma_buf_unmap_attachment_unlocked csrec_dma_buf_unmap
+
+#endif
+
 /* Classes cannot be constant where they are linked into a list. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define CSREC_CLASS_CONST
 #else
 #define CSREC_CLASS_CONST const
+#endif
+
+/*
+ * References that a peer-to-peer page of the kernel's pool has while nobody has it: since 6.15
+ * none, before that one.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+
+#define CSREC_P2P_PAGE_IDLE	1
+
+static inline struct dev_pagemap *csrec_page_pgmap(const struct page *page)
+{
+	return page->pgmap;
+}
+
+#define page_pgmap csrec_page_pgmap
+
+#else
+#define CSREC_P2P_PAGE_IDLE	0
+#endif
+
+/* How an exporter of dma-bufs tells importers, and whether one listens. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+#define CSREC_INVALIDATE_MAPPINGS	move_notify
+#define csrec_invalidate_mappings	dma_buf_move_notify
+#else
+#define CSREC_INVALIDATE_MAPPINGS	invalidate_mappings
+#define csrec_invalidate_mappings	dma_buf_invalidate_mappings
+#endif
+
+static inline bool csrec_attach_revocable(const struct dma_buf_attachment *attach)
+{
+	return attach->importer_ops && attach->importer_ops->CSREC_INVALIDATE_MAPPINGS;
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define CSREC_IMPORT_NS_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define CSREC_IMPORT_NS_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
 #endif /* _CSREC_COMPAT_H */

@@ -15,6 +15,9 @@
  *   bounce->lock	mutex. The bounce buffer.
  *   ctx->map_lock	mutex. What can be mapped, and making page table entries for it. Page
  *			fault handlers take it, so that no user memory is touched under it.
+ *   csd->exports_lock	mutex. The list of dma-bufs.
+ *   csd->dram_lock	mutex. Pieces of device DRAM; mmap_lock is outside, so that no user
+ *			memory is touched under it.
  *   counters->lock	mutex. Reading the device's counters; nothing nests in it.
  *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
  *			spinlocks; queue->lock nests in the first two. The interrupt
@@ -53,6 +56,9 @@
 #define CSREC_ADMIN_ENTRIES	BIT(CSREC_ADMIN_LOG2)
 #define CSREC_ADMIN_BATCH	16	/* most commands of one csrec_admin_exec() */
 
+#define CSREC_DRAM_UNIT		4096	/* of allocation */
+#define CSREC_ONCHIP_UNIT	64
+
 #define CSREC_BOUNCE_ORDER	8	/* bounce buffer, at most 1 MiB with 4 KiB pages */
 
 /* Between two looks at the progress counter, jiffies. */
@@ -60,6 +66,7 @@
 
 struct csrec_ctx;
 struct csrec_dev;
+struct csrec_import;
 struct csrec_map;
 struct inode;
 struct vm_area_struct;
@@ -117,11 +124,13 @@ struct csrec_admin {
 
 /* What a key names: first member of regions and fences. */
 struct csrec_obj {
-	struct csrec_ctx *ctx;	/* NULL: the driver's own, domain 0 */
+	struct csrec_ctx *ctx;	/* NULL: the driver's own, domain 0; or gone */
 	struct list_head node;	/* ctx->regions or ctx->fences */
 	u32 key;
 	bool closing;		/* not (yet, or any more) to be found by its key */
+	bool gone;		/* off the table */
 	unsigned int users;	/* transfers that hold it */
+	void (*release)(struct csrec_obj *obj);	/* by the last of them, if gone */
 };
 
 /* The driver's side of a table of the device: region slots, or fence slots. */
@@ -134,29 +143,24 @@ struct csrec_slots {
 	struct csrec_obj **obj;
 };
 
-struct csrec_region {
-	struct csrec_obj obj;
-	u8 kind;
-	u8 rights;
-	u8 levels;
+/*
+ * A piece of device DRAM. Lives as long as anything refers to it; has memory as long as it is
+ * used: see csrec_dram.c.
+ */
+struct csrec_dram {
+	struct kref ref;
+	struct csrec_dev *csd;	/* held */
+	/* of the rest what changes is under csd->dram_lock */
+	struct list_head node;	/* csd->drams, or csd->dram_idle when nothing uses it */
+	struct csrec_owner *owner;	/* charged and held; NULL: the memory is given back */
+	u64 base;
 	u64 size;
-	u64 base;		/* as REGION_SET wants it */
-	u32 page_off;
-	void *p2p_va;		/* DRAM from the p2pmem pool */
-	/* HOST */
-	struct mm_struct *mm;	/* whose locked_vm is charged */
-	struct page **pages;
-	unsigned long npages;	/* pinned */
-	unsigned long charged;
-	struct sg_table sgt;
-	unsigned int nlists;
-	__le64 *top;		/* bus addresses of the page lists, read by the device */
-	dma_addr_t top_dma;
-	void **lists;
-};
-
-struct csrec_fence {
-	struct csrec_obj obj;
+	void *va;		/* peer-to-peer pages; NULL without P2PDMA */
+	unsigned long pgoff;	/* of user mappings */
+	unsigned int users;	/* regions, dma-bufs */
+	unsigned int maps;	/* user mappings */
+	bool pages;		/* mappings may refer to its pages */
+	bool dead;		/* the device was reset since */
 };
 
 struct csrec_map_ops {
@@ -170,6 +174,36 @@ struct csrec_map {
 	u64 pgoff;
 	unsigned long npages;
 	const struct csrec_map_ops *ops;
+};
+
+struct csrec_region {
+	struct csrec_obj obj;
+	u8 kind;
+	u8 rights;
+	u8 levels;
+	u8 page_shift;
+	u64 size;
+	u64 base;		/* as REGION_SET wants it */
+	u32 page_off;
+	/* DRAM */
+	struct csrec_dram *dram;
+	struct csrec_map map;		/* if it has ops */
+	void *p2p_va;		/* of it, with P2PDMA */
+	/* HOST */
+	struct csrec_import *import;	/* a dma-buf; else pinned: */
+	struct mm_struct *mm;	/* whose locked_vm is charged */
+	unsigned long npages;	/* pinned */
+	unsigned long charged;
+	struct sg_append_table sgt;
+	unsigned int nlists;
+	__le64 *top;		/* bus addresses of the page lists, read by the device */
+	dma_addr_t top_dma;
+	size_t top_size;
+	void **lists;
+};
+
+struct csrec_fence {
+	struct csrec_obj obj;
 };
 
 /* A process (thread group) that has opened the device, for what it may have in all contexts. */
@@ -278,6 +312,14 @@ struct csrec_dev {
 	struct gen_pool *onchip_pool;
 	u64 dram_size;
 	atomic64_t dram_used;
+	struct device_attribute *p2p_available;	/* of the p2pmem pool */
+	struct mutex dram_lock;		/* pieces of DRAM, and whether they are used */
+	struct list_head drams;
+	struct list_head dram_idle;
+	wait_queue_head_t dram_waitq;	/* drams got shorter */
+	struct delayed_work dram_work;
+	struct mutex exports_lock;	/* exports */
+	struct list_head exports;	/* dma-bufs not revoked */
 	struct dma_pool *list_pool;
 	struct csrec_obj win_dram;	/* all of the memory, for the admin queue */
 	struct csrec_obj win_onchip;
@@ -363,7 +405,7 @@ int csrec_slots_init(struct csrec_slots *slots, unsigned int count);
 void csrec_slots_free(struct csrec_slots *slots);
 int csrec_slot_add(struct csrec_slots *slots, struct csrec_obj *obj, struct list_head *list);
 void csrec_slot_publish(struct csrec_slots *slots, struct csrec_obj *obj);
-void csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj);
+bool csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj);
 struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
 void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj);
 struct csrec_obj *csrec_slot_close(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
@@ -378,15 +420,40 @@ void csrec_slots_for_each(struct csrec_dev *csd, struct csrec_slots *slots,
 int csrec_mem_init(struct csrec_dev *csd);
 void csrec_mem_exit(struct csrec_dev *csd);
 int csrec_mem_start(struct csrec_dev *csd);
+void csrec_mem_stop(struct csrec_dev *csd);
 int csrec_bounce_get(struct csrec_dev *csd);
 void csrec_bounce_free(struct csrec_dev *csd);
-u64 csrec_dram_free_bytes(struct csrec_dev *csd);
-u64 csrec_onchip_free_bytes(struct csrec_dev *csd);
+int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct sg_table *sgt,
+		     unsigned int offset);
+int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r, u32 *key);
+void csrec_region_revoke(struct csrec_dev *csd, u32 key);
+void csrec_region_set_dram(struct csrec_region *r, struct csrec_dram *d);
 void csrec_regions_close(struct csrec_ctx *ctx);
 void csrec_regions_teardown(struct csrec_ctx *ctx);
 int csrec_ioc_mem_register(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_mem_free(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_dram.c */
+int csrec_dram_init(struct csrec_dev *csd);
+void csrec_dram_exit(struct csrec_dev *csd);
+void csrec_dram_kill(struct csrec_dev *csd);
+void csrec_dram_reap(struct csrec_dev *csd);
+u64 csrec_dram_free_bytes(struct csrec_dev *csd);
+struct csrec_dram *csrec_dram_alloc(struct csrec_ctx *ctx, u64 size, u64 align);
+void csrec_dram_use(struct csrec_dram *d);
+void csrec_dram_unuse(struct csrec_dram *d);
+void csrec_dram_put(struct csrec_dram *d);
+int csrec_dram_mmap(struct csrec_dram *d, const struct csrec_map *map, struct vm_area_struct *vma);
+u64 csrec_onchip_free_bytes(struct csrec_dev *csd);
+s64 csrec_onchip_alloc(struct csrec_dev *csd, u64 size, u64 align);
+void csrec_onchip_free(struct csrec_dev *csd, u64 base, u64 size);
+
+/* csrec_dmabuf.c */
+void csrec_import_put(struct csrec_import *im);
+void csrec_exports_revoke(struct csrec_dev *csd);
+int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp);
 
 /* csrec_fence.c */
 void csrec_fences_close(struct csrec_ctx *ctx);

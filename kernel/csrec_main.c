@@ -272,7 +272,7 @@ static __poll_t csrec_poll(struct file *file, poll_table *wait)
 
 u32 csrec_features(const struct csrec_dev *csd)
 {
-	return csd->p2pdma ? CSREC_FEATURE_P2PDMA : 0;
+	return csd->p2pdma ? CSREC_FEATURE_P2PDMA | CSREC_FEATURE_MEM_MAP : 0;
 }
 
 static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
@@ -357,6 +357,8 @@ union csrec_arg {
 	struct csrec_wait wait;
 	struct csrec_p2p_read p2p_read;
 	struct csrec_stats stats;
+	struct csrec_mem_export mem_export;
+	struct csrec_mem_import mem_import;
 };
 
 struct csrec_ioctl {
@@ -389,6 +391,8 @@ static const struct csrec_ioctl csrec_ioctls[] = {
 	CSREC_IOCTL(WAIT, wait, csrec_wait, cqes, 0),
 	CSREC_IOCTL(P2P_READ, p2p_read, csrec_p2p_read, bounce_bytes,
 		    CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE),
+	CSREC_IOCTL(MEM_EXPORT, mem_export, csrec_mem_export, rsvd, 0),
+	CSREC_IOCTL(MEM_IMPORT, mem_import, csrec_mem_import, rsvd, 0),
 	CSREC_IOCTL(GET_STATS, get_stats, csrec_stats, counters, 0),
 };
 

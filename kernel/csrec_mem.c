@@ -4,10 +4,7 @@
  */
 #include <linux/dma-mapping.h>
 #include <linux/dmapool.h>
-#include <linux/genalloc.h>
-#include <linux/memremap.h>
 #include <linux/mm.h>
-#include <linux/pci-p2pdma.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -15,64 +12,12 @@
 #include "csrec_trace.h"
 
 #define CSREC_LIST_BYTES	(CSREC_PAGE_LIST_ENTRIES * sizeof(__le64))
-#define CSREC_ONCHIP_SHIFT	6	/* allocation unit of on-chip memory */
-
-/* genalloc says "none" with 0, so that own pools cannot begin there. */
-#define CSREC_POOL_BIAS		BIT(48)
+#define CSREC_MAX_PAGE_SHIFT	30	/* of a page list's pages */
 
 /* Pages pinned in one go: how long a signal waits. */
-#define CSREC_PIN_BATCH		1024UL
-
-static bool csrec_is_dram(const struct csrec_region *r)
-{
-	return r->kind == CSREC_REGION_DRAM;
-}
+#define CSREC_PIN_BATCH		512UL
 
 /* ---- device memory ---- */
-
-u64 csrec_dram_free_bytes(struct csrec_dev *csd)
-{
-	return csd->dram_size - atomic64_read(&csd->dram_used);
-}
-
-u64 csrec_onchip_free_bytes(struct csrec_dev *csd)
-{
-	return csd->onchip_pool ? gen_pool_avail(csd->onchip_pool) : 0;
-}
-
-static int csrec_devmem_get(struct csrec_dev *csd, struct csrec_region *r)
-{
-	struct pci_dev *pdev = csd->pdev;
-	struct gen_pool *pool = csrec_is_dram(r) ? csd->dram_pool : csd->onchip_pool;
-	unsigned long addr;
-
-	if (csrec_is_dram(r) && csd->p2pdma) {
-		r->p2p_va = pci_alloc_p2pmem(pdev, r->size);
-		if (!r->p2p_va)
-			return -ENOMEM;
-		r->base = pci_p2pmem_virt_to_bus(pdev, r->p2p_va) -
-			  pci_bus_address(pdev, CSREC_BAR_DRAM);
-	} else {
-		addr = pool ? gen_pool_alloc(pool, r->size) : 0;
-		if (!addr)
-			return -ENOMEM;
-		r->base = addr - CSREC_POOL_BIAS;
-	}
-	if (csrec_is_dram(r))
-		atomic64_add(r->size, &csd->dram_used);
-	return 0;
-}
-
-static void csrec_devmem_put(struct csrec_dev *csd, struct csrec_region *r)
-{
-	if (r->p2p_va)
-		pci_free_p2pmem(csd->pdev, r->p2p_va, r->size);
-	else
-		gen_pool_free(csrec_is_dram(r) ? csd->dram_pool : csd->onchip_pool,
-			      r->base + CSREC_POOL_BIAS, r->size);
-	if (csrec_is_dram(r))
-		atomic64_sub(r->size, &csd->dram_used);
-}
 
 /*
  * Zeroes device memory before its new owner sees it. The device does it itself: the CPU
@@ -80,7 +25,7 @@ static void csrec_devmem_put(struct csrec_dev *csd, struct csrec_region *r)
  */
 static int csrec_devmem_zero(struct csrec_dev *csd, const struct csrec_region *r)
 {
-	const struct csrec_obj *win = csrec_is_dram(r) ? &csd->win_dram : &csd->win_onchip;
+	const struct csrec_obj *win = r->dram ? &csd->win_dram : &csd->win_onchip;
 	struct csrec_cmd cmd = { .opcode = CSREC_OP_FILL };
 	struct csrec_body_copy body = {
 		.dst_key = cpu_to_le32(win->key),
@@ -96,11 +41,15 @@ static int csrec_devmem_zero(struct csrec_dev *csd, const struct csrec_region *r
 
 static void csrec_unpin(struct csrec_dev *csd, struct csrec_region *r)
 {
-	unpin_user_pages_dirty_lock(r->pages, r->npages, r->rights & CSREC_RIGHT_WRITE);
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(&r->sgt.sgt, sg, i)
+		unpin_user_page_range_dirty_lock(sg_page(sg), sg->length >> PAGE_SHIFT,
+						 r->rights & CSREC_RIGHT_WRITE);
+	sg_free_append_table(&r->sgt);
 	atomic64_sub((u64)r->npages << PAGE_SHIFT, &csd->pinned_bytes);
 	r->npages = 0;
-	kvfree(r->pages);
-	r->pages = NULL;
 	if (r->mm) {
 		/* the mm that was charged, whoever closes the file */
 		account_locked_vm(r->mm, r->charged, false);
@@ -109,47 +58,54 @@ static void csrec_unpin(struct csrec_dev *csd, struct csrec_region *r)
 	}
 }
 
+/* What is remembered of pages is how they follow one another: the less, the larger they are. */
 static int csrec_pin(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 {
 	/* memory that the device only reads may be mapped read-only */
 	unsigned int gup = FOLL_LONGTERM | (r->rights & CSREC_RIGHT_WRITE ? FOLL_WRITE : 0);
 	unsigned long total = DIV_ROUND_UP(offset_in_page(addr) + r->size, PAGE_SIZE);
+	struct page **pages;
 	long n;
 	int ret;
 
 	addr &= PAGE_MASK;
+	pages = kmalloc_array(CSREC_PIN_BATCH, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return -ENOMEM;
 	ret = account_locked_vm(current->mm, total, true);
 	if (ret)
-		return ret;
+		goto out;
 	r->mm = current->mm;
 	mmgrab(r->mm);
 	r->charged = total;
 
-	r->pages = kvmalloc_array(total, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
-	if (!r->pages) {
-		ret = -ENOMEM;
-		goto err;
-	}
 	while (r->npages < total) {
 		if (fatal_signal_pending(current)) {
 			ret = -EINTR;
-			goto err;
+			break;
 		}
 		n = pin_user_pages_fast(addr + (r->npages << PAGE_SHIFT),
-					min(total - r->npages, CSREC_PIN_BATCH), gup,
-					r->pages + r->npages);
+					min(total - r->npages, CSREC_PIN_BATCH), gup, pages);
 		if (n <= 0) {
 			/* -EREMOTEIO: peer-to-peer memory, which is never pinned for long */
 			ret = n && n != -EREMOTEIO ? n : -EFAULT;
-			goto err;
+			break;
+		}
+		ret = sg_alloc_append_table_from_pages(&r->sgt, pages, n, 0, n << PAGE_SHIFT,
+						       UINT_MAX, total - r->npages - n,
+						       GFP_KERNEL_ACCOUNT);
+		if (ret) {
+			unpin_user_pages(pages, n);
+			break;
 		}
 		r->npages += n;
 		atomic64_add((u64)n << PAGE_SHIFT, &csd->pinned_bytes);
+		cond_resched();
 	}
-	return 0;
-
-err:
-	csrec_unpin(csd, r);
+	if (ret)
+		csrec_unpin(csd, r);
+out:
+	kfree(pages);
 	return ret;
 }
 
@@ -167,41 +123,90 @@ static void csrec_lists_free(struct csrec_dev *csd, struct csrec_region *r)
 		dma_pool_free(csd->list_pool, r->lists[i], le64_to_cpu(r->top[i]));
 	r->nlists = 0;
 	if (r->top)
-		dma_free_coherent(&csd->pdev->dev,
-				  DIV_ROUND_UP(r->npages, CSREC_PAGE_LIST_ENTRIES) * sizeof(__le64),
-				  r->top, r->top_dma);
+		dma_free_coherent(&csd->pdev->dev, r->top_size, r->top, r->top_dma);
 	r->top = NULL;
 	kvfree(r->lists);
 	r->lists = NULL;
 }
 
-/* One entry a page, whatever the DMA segments are; then a list of the lists if needed. */
-static int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r)
+/*
+ * The size of pages, in log2, that describes memory with the fewest of them: all ends of DMA
+ * segments but the first and the last are ends of pages. Segments that follow one another
+ * are one. CSREC_MAX_PAGE_SHIFT + 1: all of it is one.
+ */
+static unsigned int csrec_page_shift(const struct sg_table *sgt)
 {
-	unsigned int want = DIV_ROUND_UP(r->npages, CSREC_PAGE_LIST_ENTRIES);
-	struct sg_dma_page_iter iter;
-	unsigned long n = 0;
-	__le64 *list = NULL;
-	dma_addr_t dma;
+	u64 ends = 0, last = 0;
+	struct scatterlist *sg;
+	unsigned int i;
 
-	r->lists = kvcalloc(want, sizeof(*r->lists), GFP_KERNEL_ACCOUNT);
-	r->top = dma_alloc_coherent(&csd->pdev->dev, want * sizeof(*r->top), &r->top_dma,
-				    GFP_KERNEL_ACCOUNT);
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		if (i && sg_dma_address(sg) != last)
+			ends |= sg_dma_address(sg) | last | BIT_ULL(CSREC_MAX_PAGE_SHIFT);
+		last = sg_dma_address(sg) + sg_dma_len(sg);
+	}
+	return ends ? __ffs64(ends) : CSREC_MAX_PAGE_SHIFT + 1;
+}
+
+/* Puts page @n, of @want, on the lists. */
+static int csrec_lists_add(struct csrec_dev *csd, struct csrec_region *r, u64 n, u64 page)
+{
+	dma_addr_t dma;
+	__le64 *list;
+
+	if (n % CSREC_PAGE_LIST_ENTRIES == 0) {
+		list = dma_pool_zalloc(csd->list_pool, GFP_KERNEL_ACCOUNT, &dma);
+		if (!list)
+			return -ENOMEM;
+		r->lists[r->nlists] = list;
+		r->top[r->nlists++] = cpu_to_le64(dma);
+	}
+	list = r->lists[r->nlists - 1];
+	list[n % CSREC_PAGE_LIST_ENTRIES] = cpu_to_le64(page);
+	return 0;
+}
+
+/*
+ * How the device finds a HOST region: its memory begins @offset bytes into what is mapped
+ * in @sgt, whose segments begin and end at multiples of 4096.
+ */
+int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct sg_table *sgt,
+		     unsigned int offset)
+{
+	u64 first = sg_dma_address(sgt->sgl) + offset;
+	u64 page, at = 0, last = 0, n = 0, npages, nlists;
+	struct scatterlist *sg;
+	unsigned int shift, i;
+
+	shift = csrec_page_shift(sgt);
+	if (shift > CSREC_MAX_PAGE_SHIFT) {
+		r->levels = 0;
+		r->base = first;
+		return 0;
+	}
+	page = BIT_ULL(shift);
+	r->page_shift = shift;
+	r->page_off = first & (page - 1);
+	npages = DIV_ROUND_UP_ULL(r->page_off + r->size, page);
+	nlists = DIV_ROUND_UP_ULL(npages, CSREC_PAGE_LIST_ENTRIES);
+
+	r->lists = kvcalloc(nlists, sizeof(*r->lists), GFP_KERNEL_ACCOUNT);
+	r->top_size = nlists * sizeof(*r->top);
+	r->top = dma_alloc_coherent(&csd->pdev->dev, r->top_size, &r->top_dma,
+				    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!r->lists || !r->top)
 		goto err;
 
-	for_each_sgtable_dma_page(&r->sgt, &iter, 0) {
-		if (n % CSREC_PAGE_LIST_ENTRIES == 0) {
-			list = dma_pool_zalloc(csd->list_pool, GFP_KERNEL_ACCOUNT, &dma);
-			if (!list)
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		if (!i || sg_dma_address(sg) != last)
+			at = ALIGN_DOWN(sg_dma_address(sg), page);
+		last = sg_dma_address(sg) + sg_dma_len(sg);
+		for (; at < last && n < npages; at += page) {
+			if (csrec_lists_add(csd, r, n++, at))
 				goto err;
-			r->lists[r->nlists] = list;
-			r->top[r->nlists++] = cpu_to_le64(dma);
 		}
-		list[n++ % CSREC_PAGE_LIST_ENTRIES] =
-			cpu_to_le64(sg_page_iter_dma_address(&iter));
 	}
-	if (WARN_ON_ONCE(n != r->npages))
+	if (WARN_ON_ONCE(n != npages))
 		goto err;
 
 	if (r->nlists == 1) {
@@ -221,51 +226,36 @@ err:
 static int csrec_map(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 {
 	struct device *dev = &csd->pdev->dev;
+	struct sg_table *sgt = &r->sgt.sgt;
 	struct scatterlist *sg;
 	unsigned int i;
 	int ret;
 
-	ret = sg_alloc_table_from_pages(&r->sgt, r->pages, r->npages, 0,
-					r->npages << PAGE_SHIFT, GFP_KERNEL_ACCOUNT);
-	if (ret)
-		return ret;
-	ret = dma_map_sgtable(dev, &r->sgt, csrec_dma_dir(r), 0);
+	ret = dma_map_sgtable(dev, sgt, csrec_dma_dir(r), 0);
 	if (ret) {
 		/* there is a limit only to what bounces */
-		if (dma_max_mapping_size(dev) != SIZE_MAX)
-			ret = -EOPNOTSUPP;
-		goto err_table;
+		return dma_max_mapping_size(dev) != SIZE_MAX ? -EOPNOTSUPP : ret;
 	}
 	/* nobody could say when to sync memory that is mapped for good */
-	for_each_sgtable_dma_sg(&r->sgt, sg, i) {
+	for_each_sgtable_dma_sg(sgt, sg, i) {
 		if (dma_need_sync(dev, sg_dma_address(sg))) {
 			ret = -EOPNOTSUPP;
-			goto err_map;
+			goto err;
 		}
 	}
-
-	if (r->sgt.nents == 1) {
-		r->levels = 0;
-		r->base = sg_dma_address(r->sgt.sgl) + offset_in_page(addr);
-		return 0;
-	}
-	r->page_off = offset_in_page(addr);
-	ret = csrec_lists_make(csd, r);
+	ret = csrec_lists_make(csd, r, sgt, offset_in_page(addr));
 	if (!ret)
 		return 0;
 
-err_map:
-	dma_unmap_sgtable(dev, &r->sgt, csrec_dma_dir(r), 0);
-err_table:
-	sg_free_table(&r->sgt);
+err:
+	dma_unmap_sgtable(dev, sgt, csrec_dma_dir(r), 0);
 	return ret;
 }
 
 static void csrec_unmap(struct csrec_dev *csd, struct csrec_region *r)
 {
 	csrec_lists_free(csd, r);
-	dma_unmap_sgtable(&csd->pdev->dev, &r->sgt, csrec_dma_dir(r), 0);
-	sg_free_table(&r->sgt);
+	dma_unmap_sgtable(&csd->pdev->dev, &r->sgt.sgt, csrec_dma_dir(r), 0);
 }
 
 /* ---- regions ---- */
@@ -280,7 +270,7 @@ static void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r
 		.base = cpu_to_le64(r->base),
 		.size = cpu_to_le64(r->size),
 		.levels = r->levels,
-		.page_shift = r->levels ? PAGE_SHIFT : 0,
+		.page_shift = r->page_shift,
 		.page_off = cpu_to_le32(r->page_off),
 	};
 
@@ -292,58 +282,125 @@ static void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r
 /* Gives back what is behind a region that the device does not know (any more). */
 static void csrec_region_free(struct csrec_dev *csd, struct csrec_region *r)
 {
-	if (r->kind == CSREC_REGION_HOST) {
-		csrec_unmap(csd, r);
-		csrec_unpin(csd, r);
-	} else {
-		csrec_devmem_put(csd, r);
+	switch (r->kind) {
+	case CSREC_REGION_HOST:
+		if (r->import) {
+			csrec_lists_free(csd, r);
+			csrec_import_put(r->import);
+		} else {
+			csrec_unmap(csd, r);
+			csrec_unpin(csd, r);
+		}
+		break;
+	case CSREC_REGION_DRAM:
+		csrec_dram_unuse(r->dram);
+		break;
+	default:
+		csrec_onchip_free(csd, r->base, r->size);
 	}
 	kfree(r);
 }
 
-/*
- * Makes a region known to the device. On failure the region is disposed of: at once, or,
- * if the device did not answer, with the context.
- */
-static int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r)
+/* Of a region that is off the table already: DRAM, which a drive had. */
+static void csrec_region_release(struct csrec_obj *obj)
 {
-	struct csrec_dev *csd = ctx->csd;
-	struct csrec_cmd cmd;
+	struct csrec_region *r = container_of(obj, struct csrec_region, obj);
+
+	csrec_dram_unuse(r->dram);
+	kfree(r);
+}
+
+/* @r takes over one use of @d. */
+void csrec_region_set_dram(struct csrec_region *r, struct csrec_dram *d)
+{
+	r->dram = d;
+	r->base = d->base;
+	r->p2p_va = d->va;
+	r->obj.release = csrec_region_release;
+}
+
+static int csrec_region_mmap(struct csrec_map *map, struct vm_area_struct *vma)
+{
+	return csrec_dram_mmap(container_of(map, struct csrec_region, map)->dram, map, vma);
+}
+
+static const struct csrec_map_ops csrec_region_map_ops = {
+	.mmap = csrec_region_mmap,
+};
+
+/* The device does not know it (any more). */
+static void csrec_region_del(struct csrec_dev *csd, struct csrec_region *r)
+{
+	/* mappings that are there stay, and have the memory stay */
+	if (r->map.ops)
+		csrec_map_del(r->obj.ctx, &r->map);
+	if (csrec_slot_del(&csd->regions, &r->obj))
+		csrec_region_free(csd, r);
+}
+
+/*
+ * Gives a region a key, which cannot be used yet. From here on the region is the context's, also
+ * if the device does not answer any more; on failure it is disposed of.
+ */
+static int csrec_region_add(struct csrec_ctx *ctx, struct csrec_region *r)
+{
 	int ret;
 
 	r->obj.ctx = ctx;
-	ret = csrec_slot_add(&csd->regions, &r->obj, &ctx->regions);
-	if (ret) {
-		csrec_region_free(csd, r);
-		return ret;
-	}
-	ret = r->kind == CSREC_REGION_HOST ? 0 : csrec_devmem_zero(csd, r);
-	if (!ret) {
-		csrec_region_cmd(&cmd, r);
-		ret = csrec_admin_exec(csd, &cmd, 1);
-	}
-	if (!ret) {
-		trace_csrec_region_set(ctx, r);
-		csrec_slot_publish(&csd->regions, &r->obj);
-		return 0;
-	}
-	if (ret < 0)
-		return ret;
-	csrec_slot_del(&csd->regions, &r->obj);
-	csrec_region_free(csd, r);
+	ret = csrec_slot_add(&ctx->csd->regions, &r->obj, &ctx->regions);
+	if (ret)
+		csrec_region_free(ctx->csd, r);
+	return ret;
+}
+
+static int csrec_region_set(struct csrec_dev *csd, struct csrec_region *r)
+{
+	struct csrec_cmd cmd;
+	int ret;
+
+	csrec_region_cmd(&cmd, r);
+	ret = csrec_admin_exec(csd, &cmd, 1);
+	if (!ret)
+		trace_csrec_region_set(r->obj.ctx, r);
+	return ret;
+}
+
+/* After a failure of the admin queue: what the ioctl returns. */
+static int csrec_region_fail(struct csrec_dev *csd, struct csrec_region *r, int status)
+{
+	if (status < 0)
+		return status;
+	csrec_region_del(csd, r);
 	return -EIO;
 }
 
 /*
+ * Makes a region known to the device. On success it is everybody's who knows or guesses the key,
+ * so that the caller has no right to look at it any more.
+ */
+int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r, u32 *key)
+{
+	int ret = csrec_region_add(ctx, r);
+
+	if (ret)
+		return ret;
+	ret = csrec_region_set(ctx->csd, r);
+	if (ret)
+		return csrec_region_fail(ctx->csd, r, ret);
+	*key = r->obj.key;
+	csrec_slot_publish(&ctx->csd->regions, &r->obj);
+	return 0;
+}
+
+/*
  * Revokes and frees a region that is closing. If the device does not confirm, the region
- * is left to the context.
+ * is left to the context. A drive that writes to it is not waited for: the memory is not
+ * given out again before it is done.
  */
 static int csrec_region_destroy(struct csrec_dev *csd, struct csrec_region *r)
 {
 	int ret = csrec_admin_key(csd, CSREC_OP_REGION_INVAL, r->obj.key, 0);
 
-	/* a drive may write to it as well */
-	csrec_slot_wait_idle(&csd->regions, &r->obj);
 	if (ret > 0) {
 		/* its table is not what was written there */
 		csrec_set_dead(csd, CSREC_FAILED);
@@ -352,9 +409,20 @@ static int csrec_region_destroy(struct csrec_dev *csd, struct csrec_region *r)
 	if (ret)
 		return ret;
 	trace_csrec_region_inval(csd, r->obj.key);
-	csrec_slot_del(&csd->regions, &r->obj);
-	csrec_region_free(csd, r);
+	/* other kinds are looked at by who wanted DRAM, and put at once */
+	if (!r->dram)
+		csrec_slot_wait_idle(&csd->regions, &r->obj);
+	csrec_region_del(csd, r);
 	return 0;
+}
+
+/* Revokes a region whoever has it, if it is (still) there. */
+void csrec_region_revoke(struct csrec_dev *csd, u32 key)
+{
+	struct csrec_obj *obj = csrec_slot_close(&csd->regions, NULL, key);
+
+	if (obj)
+		csrec_region_destroy(csd, container_of(obj, struct csrec_region, obj));
 }
 
 void csrec_regions_close(struct csrec_ctx *ctx)
@@ -371,10 +439,8 @@ void csrec_regions_teardown(struct csrec_ctx *ctx)
 {
 	struct csrec_region *r, *next;
 
-	list_for_each_entry_safe(r, next, &ctx->regions, obj.node) {
-		csrec_slot_del(&ctx->csd->regions, &r->obj);
-		csrec_region_free(ctx->csd, r);
-	}
+	list_for_each_entry_safe(r, next, &ctx->regions, obj.node)
+		csrec_region_del(ctx->csd, r);
 }
 
 int csrec_ioc_mem_register(struct csrec_ctx *ctx, void *argp)
@@ -407,9 +473,7 @@ int csrec_ioc_mem_register(struct csrec_ctx *ctx, void *argp)
 	ret = csrec_map(csd, r, arg->addr);
 	if (ret)
 		goto err_exit;
-	ret = csrec_region_install(ctx, r);
-	if (!ret)
-		arg->key = r->obj.key;
+	ret = csrec_region_install(ctx, r, &arg->key);
 	csrec_exit(ctx);
 	return ret;
 
@@ -422,6 +486,38 @@ err_free:
 	return ret;
 }
 
+/* What is behind a region of device memory. */
+static int csrec_devmem_get(struct csrec_ctx *ctx, struct csrec_region *r, u64 align)
+{
+	struct csrec_dram *d;
+	s64 base;
+
+	if (r->kind == CSREC_REGION_ONCHIP) {
+		base = csrec_onchip_alloc(ctx->csd, r->size, align);
+		if (base < 0)
+			return base;
+		r->base = base;
+		return 0;
+	}
+	d = csrec_dram_alloc(ctx, r->size, align);
+	if (IS_ERR(d))
+		return PTR_ERR(d);
+	csrec_region_set_dram(r, d);
+	return 0;
+}
+
+/* Where to map it, or 0. Offsets can be guessed: it must be zeroed before. */
+static u64 csrec_region_map_add(struct csrec_ctx *ctx, struct csrec_region *r)
+{
+	if (!r->p2p_va)
+		return 0;
+	r->map.ops = &csrec_region_map_ops;
+	if (!csrec_map_add(ctx, &r->map, DIV_ROUND_UP(r->size, PAGE_SIZE)))
+		return r->map.pgoff << PAGE_SHIFT;
+	r->map.ops = NULL;
+	return 0;
+}
+
 int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_mem_alloc *arg = argp;
@@ -432,17 +528,18 @@ int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp)
 
 	switch (arg->kind) {
 	case CSREC_REGION_DRAM:
-		unit = 4096;
+		unit = CSREC_DRAM_UNIT;
 		most = csd->dram_size;
 		break;
 	case CSREC_REGION_ONCHIP:
-		unit = BIT(CSREC_ONCHIP_SHIFT);
+		unit = CSREC_ONCHIP_UNIT;
 		most = csd->cap_onchip;
 		break;
 	default:
 		return -EINVAL;
 	}
-	if (!arg->len)
+	if (!arg->len || arg->align > CSREC_MEM_MAX_ALIGN ||
+	    (arg->align && !is_power_of_2(arg->align)))
 		return -EINVAL;
 	if (arg->len > most)
 		return -ENOMEM;
@@ -456,14 +553,22 @@ int csrec_ioc_mem_alloc(struct csrec_ctx *ctx, void *argp)
 	ret = csrec_enter(ctx);
 	if (ret)
 		goto err_free;
-	ret = csrec_devmem_get(csd, r);
+	ret = csrec_devmem_get(ctx, r, arg->align);
 	if (ret)
 		goto err_exit;
-	ret = csrec_region_install(ctx, r);
-	if (!ret) {
-		arg->key = r->obj.key;
-		arg->len = r->size;
+	ret = csrec_region_add(ctx, r);
+	if (ret)
+		goto out;
+	ret = csrec_devmem_zero(csd, r) ?: csrec_region_set(csd, r);
+	if (ret) {
+		ret = csrec_region_fail(csd, r, ret);
+		goto out;
 	}
+	arg->len = r->size;
+	arg->mmap_offset = csrec_region_map_add(ctx, r);
+	arg->key = r->obj.key;
+	csrec_slot_publish(&csd->regions, &r->obj);
+out:
 	csrec_exit(ctx);
 	return ret;
 
@@ -566,79 +671,18 @@ void csrec_bounce_free(struct csrec_dev *csd)
 
 /* ---- set-up ---- */
 
-/*
- * Offers device DRAM as peer-to-peer memory. Without it (a kernel that lacks P2PDMA, a BAR
- * that is missing, too small or misaligned) the driver allocates from a pool of its own
- * and reads from drives bounce.
- */
-static void csrec_mem_add_p2p(struct csrec_dev *csd)
-{
-	struct pci_dev *pdev = csd->pdev;
-	resource_size_t start = pci_resource_start(pdev, CSREC_BAR_DRAM);
-	resource_size_t len = pci_resource_len(pdev, CSREC_BAR_DRAM);
-	unsigned long align = memremap_compat_align();
-	u64 size = min_t(u64, csd->cap_dram, len);
-	int ret;
-
-	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
-		return;
-	size = ALIGN_DOWN(size, align);
-	/* checked here because pci_p2pdma_add_resource() answers a bad range with a WARN */
-	if (!size || !IS_ALIGNED(start, align)) {
-		dev_warn(&pdev->dev, "BAR %d cannot be peer-to-peer memory: %pa bytes at %pa\n",
-			 CSREC_BAR_DRAM, &len, &start);
-		return;
-	}
-	if (size < csd->cap_dram)
-		dev_warn(&pdev->dev, "BAR %d shows %llu of %llu bytes of DRAM\n",
-			 CSREC_BAR_DRAM, size, csd->cap_dram);
-	ret = pci_p2pdma_add_resource(pdev, CSREC_BAR_DRAM, size, 0);
-	if (ret) {
-		dev_warn(&pdev->dev, "no peer-to-peer memory: %d\n", ret);
-		return;
-	}
-	csd->dram_size = size;
-	csd->p2pdma = true;
-}
-
-static struct gen_pool *csrec_pool(struct csrec_dev *csd, u64 size, unsigned int shift)
-{
-	int node = dev_to_node(&csd->pdev->dev);
-	struct gen_pool *pool = gen_pool_create(shift, node);
-
-	if (!pool)
-		return NULL;
-	if (gen_pool_add(pool, CSREC_POOL_BIAS, size, node)) {
-		gen_pool_destroy(pool);
-		return NULL;
-	}
-	return pool;
-}
-
 int csrec_mem_init(struct csrec_dev *csd)
 {
 	unsigned int nr_regions = (csd->cap_table >> CSREC_CAPT_REGIONS_SHIFT) & 0xffff;
 	unsigned int nr_fences = (csd->cap_table >> CSREC_CAPT_FENCES_SHIFT) & 0xffff;
 
-	if (csrec_slots_init(&csd->regions, nr_regions) ||
+	if (csrec_dram_init(csd) || csrec_slots_init(&csd->regions, nr_regions) ||
 	    csrec_slots_init(&csd->fences, nr_fences))
 		goto err;
 	csd->list_pool = dma_pool_create(CSREC_NAME, &csd->pdev->dev, CSREC_LIST_BYTES, 4096, 0);
 	if (!csd->list_pool)
 		goto err;
 
-	csrec_mem_add_p2p(csd);
-	if (!csd->p2pdma && csd->cap_dram) {
-		csd->dram_size = csd->cap_dram;
-		csd->dram_pool = csrec_pool(csd, csd->dram_size, 12);
-		if (!csd->dram_pool)
-			goto err;
-	}
-	if (csd->cap_onchip) {
-		csd->onchip_pool = csrec_pool(csd, csd->cap_onchip, CSREC_ONCHIP_SHIFT);
-		if (!csd->onchip_pool)
-			goto err;
-	}
 	if (csrec_slot_add(&csd->regions, &csd->win_dram, NULL) ||
 	    csrec_slot_add(&csd->regions, &csd->win_onchip, NULL))
 		goto err;
@@ -651,14 +695,21 @@ err:
 
 void csrec_mem_exit(struct csrec_dev *csd)
 {
-	if (csd->onchip_pool)
-		gen_pool_destroy(csd->onchip_pool);
-	if (csd->dram_pool)
-		gen_pool_destroy(csd->dram_pool);
-	/* NULL is fine; the p2pmem pool goes with the PCI device */
+	csrec_dram_exit(csd);
+	/* NULL is fine */
 	dma_pool_destroy(csd->list_pool);
 	csrec_slots_free(&csd->fences);
 	csrec_slots_free(&csd->regions);
+}
+
+/*
+ * The device was stopped, and nobody can begin anything new with memory of before. Without the
+ * reset_lock.
+ */
+void csrec_mem_stop(struct csrec_dev *csd)
+{
+	csrec_dram_kill(csd);
+	csrec_exports_revoke(csd);
 }
 
 /* After each start: the admin queue's own view of all device memory, in domain 0. */

@@ -9,6 +9,7 @@
  * csrec_map_live(), unless they may as well stay: a mapping that mmap() is about to set
  * up is not yet to be found by who zaps.
  */
+#include <linux/compat.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mount.h>

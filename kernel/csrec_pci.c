@@ -454,6 +454,8 @@ static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state stat
 	list_for_each_entry(ctx, &csd->ctxs, node)
 		csrec_ctx_teardown(ctx);
 	up_write(&csd->reset_lock);
+	/* waits for other drivers */
+	csrec_mem_stop(csd);
 }
 
 static void csrec_remove(struct pci_dev *pdev)

@@ -54,6 +54,7 @@ int csrec_slot_add(struct csrec_slots *slots, struct csrec_obj *obj, struct list
 		slots->gen[i] = 1;
 	obj->key = i << CSREC_KEY_INDEX_SHIFT | (u32)slots->gen[i] << CSREC_KEY_GEN_SHIFT;
 	obj->closing = true;
+	obj->gone = false;
 	obj->users = 0;
 	if (list)
 		list_add_tail(&obj->node, list);
@@ -70,14 +71,26 @@ void csrec_slot_publish(struct csrec_slots *slots, struct csrec_obj *obj)
 	spin_unlock(&slots->lock);
 }
 
-void csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj)
+/*
+ * Takes an object off the table: its slot is free, and its context has nothing to do with it any
+ * more. True if nobody holds it: the caller frees it. If not, who holds it last does, by
+ * obj->release().
+ */
+bool csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj)
 {
+	bool unused;
+
 	spin_lock(&slots->lock);
 	slots->obj[obj->key & 0xffff] = NULL;
 	list_del(&obj->node);
+	obj->ctx = NULL;
+	obj->gone = true;
+	unused = !obj->users;
 	spin_unlock(&slots->lock);
+	return unused;
 }
 
+/* @ctx NULL: of any context. */
 static struct csrec_obj *csrec_slot_find(struct csrec_slots *slots, struct csrec_ctx *ctx,
 					 u32 key)
 {
@@ -88,12 +101,15 @@ static struct csrec_obj *csrec_slot_find(struct csrec_slots *slots, struct csrec
 	if (i >= slots->count)
 		return NULL;
 	obj = slots->obj[array_index_nospec(i, slots->count)];
-	if (!obj || obj->key != key || obj->ctx != ctx || obj->closing)
+	if (!obj || obj->key != key || (ctx && obj->ctx != ctx) || obj->closing)
 		return NULL;
 	return obj;
 }
 
-/* Holds an object of @ctx so that it cannot go away; NULL if there is none. */
+/*
+ * Holds an object of @ctx so that it is not freed; NULL if there is none. Its key may be revoked
+ * and its context close meanwhile.
+ */
 struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key)
 {
 	struct csrec_obj *obj;
@@ -106,13 +122,20 @@ struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ct
 	return obj;
 }
 
+/* May sleep: the last one frees what was taken off the table. */
 void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj)
 {
+	bool last;
+
+	might_sleep();
 	spin_lock(&slots->lock);
-	/* the waitqueue is the table's: @obj may be gone once the lock is */
-	if (--obj->users == 0 && obj->closing)
+	last = --obj->users == 0 && obj->gone;
+	/* the waitqueue is the table's: @obj may be freed once the lock is */
+	if (!obj->users && obj->closing && !last)
 		wake_up_all(&slots->idle);
 	spin_unlock(&slots->lock);
+	if (last)
+		obj->release(obj);
 }
 
 /* The one who gets it destroys it; nobody finds it any more. */

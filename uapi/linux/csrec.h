@@ -188,7 +188,7 @@ struct csrec_mem_register {
 	__u32	key;			/* out */
 };
 
-#define CSREC_MEM_MAX_PIN	(1ULL << 30)
+#define CSREC_MEM_MAX_PIN	(1ULL << 38)
 
 /*
  * MEM_ALLOC: device memory, zeroed, as a region with READ and WRITE.
