@@ -148,8 +148,11 @@ int csrec_copy_to_device(struct csrec_queue *q, uint32_t key, uint64_t off, cons
 	return 0;
 }
 
-int csrec_queue_create(struct csrec_dev *dev, uint32_t entries, struct csrec_queue **q)
+int csrec_queue_create_ext(struct csrec_dev *dev, const struct csrec_queue_opts *opts,
+			   struct csrec_queue **q)
 {
+	const uint32_t entries = opts->entries;
+
 	(void)dev;
 	if (entries > fake.queue_entries || entries & (entries - 1))
 		return fail(-EINVAL, "entries");

@@ -35,7 +35,7 @@ with() {
 
 tap "help" shows '^  copy ' csrec --help
 tap "help names every exit status" shows '^  8  ' csrec --help
-tap "version" shows '^csrec 1\.0 .driver interface 1\.0, device interface 1\.0.$' csrec --version
+tap "version" shows '^csrec 1\.1 .driver interface 1\.0, device interface 1\.0.$' csrec --version
 for c in list info copy p2p; do
 	tap "$c --help" shows "^Usage: csrec $c" csrec $c --help
 done
@@ -109,7 +109,7 @@ tap "device option before the command" exits 0 "" csrec --device 0000:04:00.0 in
 # info
 tap "info" shows 'queues +4 of up to 256 entries, 4 of 4 interrupt' csrec info
 tap "info --json" json '.address == "0000:04:00.0"
-	and .versions == {library: "1.0", driver: "1.0", device: "1.0"}
+	and .versions == {library: "1.1", driver: "1.0", device: "1.0"}
 	and .memory == {dram: 16777216, dram_free: 16777216, onchip: 1048576, onchip_free: 1048576}
 	and .limits.dim == 128 and .limits.vectors_interact == 32 and .limits.tt_rank == 16
 	and .limits.mlp_width == 1024 and .limits.regions == 64 and .limits.fences == 8

@@ -56,7 +56,7 @@ tap "info of another node" exits 3 "csrec9" csrec info --device csrec9
 tap "a device node that is not csrec's" exits 3 "/dev/null is not a csrec device" csrec info --device /dev/null
 
 # What the device says
-tap "info" json '.versions.library == "1.0" and (.versions.driver | startswith("1."))
+tap "info" json '.versions.library == "1.1" and (.versions.driver | startswith("1."))
 	and (.versions.device | startswith("1.")) and (.memory | .dram >= 16777216 and .dram_free <= .dram
 	and .onchip > 0 and .onchip_free == .onchip) and (.limits | .io_queues >= 1 and .io_queues <= 64
 	and .regions > 0 and .fences > 0) and .engines == ["copy", "emb", "tt", "interact", "mlp"]

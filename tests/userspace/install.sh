@@ -24,14 +24,26 @@ declared() {
 	cc -E -P -I"$dir$prefix/include/csrec" "$header" | tr '\n' ' ' | tr ';}' '\n\n' |
 		grep -vE 'static inline|typedef|return' | grep -oE '\bcsrec_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u
 }
-exported() { nm -D --defined-only "$lib/libcsrec.so" | sed -n 's/.* T \(.*\)@@CSREC_1\.0$/\1/p' | sort; }
-stray() { nm -D --defined-only "$lib/libcsrec.so" | grep -v '@@CSREC_1\.0$' | grep -v ' A CSREC_1\.0'; }
+exported() { nm -D --defined-only "$lib/libcsrec.so" | sed -n 's/.* T \(.*\)@@CSREC_1\.[01]$/\1/p' | sort; }
+stray() { nm -D --defined-only "$lib/libcsrec.so" | grep -v '@@CSREC_1\.[01]$' | grep -v ' A CSREC_1\.[01]'; }
 same() {
 	[ "$(declared | wc -l)" -gt 20 ] && diff <(declared) <(exported)
 }
 tap "exports are the header's functions, all versioned" same
 none() { ! stray; }
 tap "nothing else is exported" none
+# A program linked to libcsrec 1.0 finds what it needs: that version is closed.
+v10='csrec_close csrec_copy_from_device csrec_copy_to_device csrec_decode_cqe csrec_error
+csrec_fd csrec_fence_create csrec_fence_destroy csrec_fence_signal csrec_field_name
+csrec_get_info csrec_get_stats csrec_host_alloc csrec_host_free csrec_lib_version csrec_list
+csrec_list_free csrec_mem_alloc csrec_mem_free csrec_mem_register csrec_name csrec_opcode_name
+csrec_open csrec_p2p_read csrec_queue_create csrec_queue_destroy csrec_queue_entries csrec_run
+csrec_set_log csrec_status_name csrec_submit csrec_wait'
+closed() {
+	diff <(tr ' ' '\n' <<<"$v10" | sort) \
+		<(nm -D --defined-only "$lib/libcsrec.so" | sed -n 's/.* T \(.*\)@@CSREC_1\.0$/\1/p' | sort)
+}
+tap "version 1.0 of the interface is what it was" closed
 quiet() { ! nm -D --undefined-only "$lib/libcsrec.so" | grep -wE '(v?printf|__v?printf_chk|puts|putchar|perror|exit|_exit|abort)'; }
 tap "the library cannot print to standard output or exit" quiet
 
@@ -60,7 +72,7 @@ build_static() {
 	cc -o "$dir/user-static" "$dir/user.c" $(flags --cflags) -Wl,-Bstatic $(flags --libs) -Wl,-Bdynamic \
 		$(pkg-config --libs libpci) -lnuma -pthread
 }
-run() { shows '^1\.0 -19 COPY$' env LD_LIBRARY_PATH="$lib" "$dir/$1"; }
+run() { shows '^1\.1 -19 COPY$' env LD_LIBRARY_PATH="$lib" "$dir/$1"; }
 tap "a C program builds with pkg-config" build_c
 tap "and runs" run user-c
 tap "a C++ program builds with pkg-config" build_cc

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <numa.h>
 #include <numaif.h>
@@ -49,13 +50,21 @@ static struct csrec_dev *open_fake(void)
 	return dev;
 }
 
+/* What the test at work makes its queues of. */
+static enum csrec_queue_mode mode = CSREC_QUEUE_IOCTL;
+static enum csrec_queue_irq irq = CSREC_IRQ_ON;
+
 static struct csrec_queue *queue(struct csrec_dev *dev, uint32_t entries)
 {
+	const struct csrec_queue_opts opts = {
+		.size = sizeof(opts), .entries = entries, .mode = mode, .irq = irq,
+	};
 	struct csrec_queue *q = NULL;
 
-	CHECK(csrec_queue_create(dev, entries, &q) == 0);
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == 0);
 	if (!q)
 		exit(1);
+	CHECK(csrec_queue_mode(q) == mode);
 	return q;
 }
 
@@ -280,7 +289,7 @@ static void test_numa(void)
 	struct csrec_dev *dev;
 	uint32_t key;
 	void *ptr;
-	int mode;
+	int policy;
 
 	for (int node = -1; node < 1; node++) {
 		fake.numa_node = node;
@@ -288,8 +297,8 @@ static void test_numa(void)
 		CHECK(csrec_host_alloc(dev, 4096, CSREC_RIGHT_READ, &ptr, &key) == 0);
 		if (numa_available() >= 0) {
 			memset(mask, 0, sizeof(mask));
-			CHECK(!get_mempolicy(&mode, mask, sizeof(mask) * 8, ptr, MPOL_F_ADDR));
-			CHECK(mode == (node < 0 ? MPOL_DEFAULT : MPOL_PREFERRED));
+			CHECK(!get_mempolicy(&policy, mask, sizeof(mask) * 8, ptr, MPOL_F_ADDR));
+			CHECK(policy == (node < 0 ? MPOL_DEFAULT : MPOL_PREFERRED));
 			CHECK(mask[0] == (node < 0 ? 0 : 1));
 		} else {
 			printf("# no NUMA here: policy not checked\n");
@@ -354,7 +363,7 @@ static void test_submit_wait(void)
 	CHECK(csrec_wait(q, cqes, 8, 12, -1) == 8);
 	CHECK(cqes[7].cid == 110);
 
-	CHECK(csrec_wait(q, cqes, 0, 1, 0) == -EAGAIN);
+	CHECK(csrec_wait(q, cqes, 0, 1, 0) == 0);
 	CHECK(csrec_wait(q, cqes, 1, 1, -1) == -EINVAL);
 	CHECK(said("1 to 1 completions with 0 outstanding"));
 	csrec_queue_destroy(q);
@@ -381,9 +390,10 @@ static void test_wait_interrupted(void)
 	CHECK(fake.last_timeout == -1);
 
 	/* the time is up while interrupted: that is a timeout, not "no completion yet" */
-	fake_fail(0x0a, EINTR, 1);
-	CHECK(csrec_wait(q, &cqe, 0, 1, 1) == -ETIMEDOUT);
-	CHECK(csrec_wait(q, &cqe, 0, 1, INT64_MAX) == -ETIMEDOUT);
+	csrec_submit(q, &nop, 1);
+	fake_fail(0x0a, EAGAIN, 1);
+	CHECK(csrec_wait(q, &cqe, 1, 1, 1) == -ETIMEDOUT);
+	CHECK(csrec_wait(q, &cqe, 1, 1, INT64_MAX) == 1);
 	CHECK(fake.last_timeout == -1);
 	fake_fail(0x0a, EIO, 1);
 	CHECK(csrec_wait(q, &cqe, 1, 1, -1) == -EIO);
@@ -436,8 +446,11 @@ static void run_many(bool reverse, uint32_t limit)
 		CHECK(cqes[i].detail == (i == 5 ? 0 : 4));
 	}
 	/* half a ring at a time: some 2 * 1000 / 16 doorbells, not 1000 */
-	if (!limit)
+	if (mode == CSREC_QUEUE_MAPPED)
+		CHECK(fake.calls[0x09] == 0 && fake.calls[0x0a] <= 2 * n / 16 + 2);
+	else if (!limit)
 		CHECK(fake.calls[0x09] <= 2 * n / 16 + 2);
+	CHECK(fake.bad_doorbells == 0);
 	free(cmds);
 	free(cqes);
 	csrec_mem_free(dev, key);
@@ -671,7 +684,7 @@ static void test_p2p(void)
 	fake_fail_after(0x0b, 1, EIO, 1);
 	CHECK(csrec_p2p_read(dev, fd, segs, n, 0, fence, 6, &p2p, &bounced) == -EIO);
 	CHECK(p2p == 1024 * 512 && bounced == 0 && fake.last_fence == 0);
-	CHECK(said("read error"));
+	CHECK(said("the drive reported an error"));
 
 	fake.p2p = false;
 	CHECK(csrec_p2p_read(dev, fd, segs, 1, CSREC_P2P_F_ONLY, 0, 0, &p2p, &bounced) == -EREMOTEIO);
@@ -724,6 +737,504 @@ static void test_p2p_messages(void)
 	csrec_mem_free(dev, chip);
 	csrec_close(dev);
 	close(fd);
+}
+
+/*
+ * Mapped queues. The device works only when it is told to, by fake_step() or in WAIT.
+ */
+static struct csrec_dev *open_mapped(void)
+{
+	fake.queue_map = true;
+	return open_fake();
+}
+
+static uint32_t all_calls(void)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < 32; i++)
+		n += fake.calls[i];
+	return n;
+}
+
+static void test_queue_opts(void)
+{
+	struct csrec_queue_opts opts = { .size = sizeof(opts) };
+	struct csrec_dev *dev = open_fake();
+	struct csrec_queue *q = NULL;
+	struct {
+		struct csrec_queue_opts o;
+		uint32_t later[2];
+	} larger = { .o.size = sizeof(larger) };
+
+	/* a driver of before 1.1 */
+	CHECK(csrec_queue_create_ext(dev, NULL, &q) == 0);
+	CHECK(csrec_queue_mode(q) == CSREC_QUEUE_IOCTL && csrec_queue_entries(q) == 64);
+	csrec_queue_destroy(q);
+	opts.mode = CSREC_QUEUE_MAPPED;
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EOPNOTSUPP);
+	CHECK(said("cannot map queues"));
+	opts.mode = CSREC_QUEUE_IOCTL;
+	opts.irq = CSREC_IRQ_OFF;
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EOPNOTSUPP);
+	opts.irq = CSREC_IRQ_ON;
+	opts.irq_count = 2;
+	opts.irq_cycles = 100;
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EOPNOTSUPP);
+	csrec_close(dev);
+
+	dev = open_mapped();
+	opts.entries = 32;
+	opts.mode = CSREC_QUEUE_AUTO;
+	opts.irq_count = 16;
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == 0);
+	CHECK(csrec_queue_mode(q) == CSREC_QUEUE_MAPPED && csrec_queue_entries(q) == 32);
+	CHECK(fake.last_queue_flags == CSREC_QUEUE_F_MAP);
+	CHECK(fake.last_irq_count == 16 && fake.last_irq_cycles == 100);
+	csrec_queue_destroy(q);
+	CHECK(csrec_queue_create(dev, 0, &q) == 0);
+	CHECK(csrec_queue_mode(q) == CSREC_QUEUE_IOCTL && fake.last_queue_flags == 0);
+	csrec_queue_destroy(q);
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts), .irq = CSREC_IRQ_OFF };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == 0);
+	CHECK(fake.last_queue_flags == (CSREC_QUEUE_F_MAP | CSREC_QUEUE_F_NOIRQ));
+	csrec_queue_destroy(q);
+	CHECK(csrec_queue_create_ext(dev, &larger.o, &q) == 0);
+	csrec_queue_destroy(q);
+
+	q = NULL;
+	larger.later[1] = 1 << 24;
+	CHECK(csrec_queue_create_ext(dev, &larger.o, &q) == -E2BIG);
+	CHECK(said("byte 39 is of a later version"));
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts) - 1 };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EINVAL);
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts), .mode = CSREC_QUEUE_MAPPED + 1 };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EINVAL && said("mode 3"));
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts), .irq = CSREC_IRQ_OFF + 1 };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EINVAL && said("irq 2"));
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts), .rsvd = 1 };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EINVAL && said("rsvd 1"));
+	opts = (struct csrec_queue_opts){ .size = sizeof(opts), .irq = CSREC_IRQ_OFF, .irq_count = 1 };
+	CHECK(csrec_queue_create_ext(dev, &opts, &q) == -EINVAL && said("without interrupts"));
+	fake_fail(0x01, EDQUOT, 1);
+	CHECK(csrec_queue_create_ext(dev, NULL, &q) == -EDQUOT && said("as many queues"));
+	/* a layout that cannot be is not mapped, and leaves no queue */
+	fake.ring_shift = 1 << 20;
+	CHECK(csrec_queue_create_ext(dev, NULL, &q) == -EPROTO && said("impossible layout"));
+	fake.ring_shift = 1;
+	CHECK(csrec_queue_create_ext(dev, NULL, &q) == -EPROTO);
+	fake.ring_shift = -4096;
+	CHECK(csrec_queue_create_ext(dev, NULL, &q) == -EPROTO);
+	fake.ring_shift = 0;
+	CHECK(!q && fake.queues == 0);
+	csrec_close(dev);
+}
+
+/* Batches of all sizes, around the ring very often: no call, right data, no bad doorbell. */
+static void test_mapped_wrap(void)
+{
+	struct csrec_dev *dev = open_mapped();
+	struct csrec_queue *q = queue(dev, 8);
+	struct csrec_cqe cqes[8];
+	uint32_t key, word, calls;
+	uint64_t len;
+
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, 4096, &key) == 0);
+	calls = all_calls();
+	for (uint32_t round = 0, at = 0; round < 1000; round++) {
+		uint32_t n = 1 + round % 8;
+		struct csrec_cmd cmds[8];
+
+		for (uint32_t i = 0; i < n; i++, at++) {
+			cmds[i] = csrec_cmd_fill(key, 4 * (at % 1024), 4, at);
+			cmds[i].cid = at;
+		}
+		CHECK(csrec_submit(q, cmds, n) == (int)n);
+		CHECK(csrec_wait(q, cqes, 1, 8, 0) == -EAGAIN);
+		fake_step(1, n);
+		CHECK(csrec_wait(q, cqes, n, 8, 0) == (int)n);
+		for (uint32_t i = 0; i < n; i++) {
+			CHECK(cqes[i].cid == (uint16_t)(at - n + i) && cqes[i].detail == 4 &&
+			      CSREC_CQE_STATUS(&cqes[i]) == CSREC_ST_OK);
+			memcpy(&word, (char *)fake_region(key, &len) + 4 * ((at - n + i) % 1024), 4);
+			CHECK(word == at - n + i);
+		}
+	}
+	CHECK(all_calls() == calls && fake.bad_doorbells == 0);
+	csrec_mem_free(dev, key);
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+static void test_mapped_full(void)
+{
+	struct csrec_dev *dev = open_mapped();
+	struct csrec_queue *q = queue(dev, 4);
+	struct csrec_cmd cmds[6];
+	struct csrec_cqe cqes[6];
+
+	for (int i = 0; i < 6; i++) {
+		cmds[i] = csrec_cmd_nop();
+		cmds[i].cid = i;
+	}
+	CHECK(csrec_submit(q, cmds, 6) == 4);
+	CHECK(csrec_submit(q, cmds + 4, 2) == -EAGAIN && said("full with 4"));
+	fake_step(1, 3);
+	/* completed, but not taken: still no room */
+	CHECK(csrec_submit(q, cmds + 4, 2) == -EAGAIN);
+	CHECK(csrec_wait(q, cqes, 1, 1, 0) == 1 && cqes[0].cid == 0);
+	CHECK(csrec_submit(q, cmds + 4, 2) == 1);
+	fake_step(1, 8);
+	CHECK(csrec_wait(q, cqes, 0, 6, 0) == 4);
+	for (int i = 0; i < 4; i++)
+		CHECK(cqes[i].cid == 1 + i);
+	CHECK(fake.calls[0x09] == 0 && fake.calls[0x0a] == 0 && fake.bad_doorbells == 0);
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+static void test_mapped_sleeps(void)
+{
+	struct csrec_dev *dev = open_mapped();
+	struct csrec_queue *q = queue(dev, 8);
+	struct csrec_cmd nops[4];
+	struct csrec_cqe cqes[8];
+
+	for (int i = 0; i < 4; i++)
+		nops[i] = csrec_cmd_nop();
+	/* looking is in vain: one WAIT for what is missing, which a signal may interrupt */
+	csrec_submit(q, nops, 4);
+	fake_step(1, 1);
+	fake.last_timeout = 0;
+	CHECK(csrec_wait(q, cqes, 4, 8, -1) == 4);
+	CHECK(fake.calls[0x0a] == 1 && fake.last_min == 3 && fake.last_max == 0);
+	CHECK(fake.last_timeout == -1 && !fake.last_wait_flags);
+	fake_fail(0x0a, EINTR, 3);
+	csrec_submit(q, nops, 2);
+	CHECK(csrec_wait(q, cqes, 2, 8, -1) == 2);
+	CHECK(fake.calls[0x0a] == 5);
+
+	/* deadlines */
+	csrec_submit(q, nops, 2);
+	fake_step(1, 1);
+	fake_fail(0x0a, ETIMEDOUT, UINT32_MAX);
+	CHECK(csrec_wait(q, cqes, 2, 8, 1000000) == 1);
+	CHECK(csrec_wait(q, cqes, 1, 8, 1000000) == -ETIMEDOUT && said("none of 1"));
+	CHECK(csrec_wait_until(q, cqes, 1, 8, 1) == -ETIMEDOUT);
+	CHECK(csrec_wait_until(q, cqes, 1, 8, 0) == -ETIMEDOUT);
+	fake_fail(0x0a, ETIMEDOUT, 0);
+	CHECK(csrec_wait_until(q, cqes, 1, 8, INT64_MAX) == 1);
+	CHECK(fake.last_wait_flags == CSREC_WAIT_F_DEADLINE && fake.last_timeout == INT64_MAX);
+	csrec_submit(q, nops, 1);
+	CHECK(csrec_wait_until(q, cqes, 1, 1, -1) == 1);
+	CHECK(fake.last_timeout == -1 && !fake.last_wait_flags);
+
+	CHECK(csrec_wait(q, cqes, 1, 1, -1) == -EINVAL);
+	CHECK(csrec_wait(q, cqes, 0, 0, -1) == -EINVAL);
+	CHECK(csrec_wait(q, cqes, 2, 1, -1) == -EINVAL);
+	CHECK(csrec_wait(q, cqes, 0, CSREC_SUBMIT_MAX + 1, -1) == -EINVAL);
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+/* Without interrupts nobody sleeps in WAIT: it is asked how things are, and no more. */
+static void test_no_interrupts(void)
+{
+	struct csrec_dev *dev = open_mapped();
+	struct csrec_queue *q;
+	struct csrec_cmd nop = csrec_cmd_nop();
+	struct csrec_cqe cqe;
+
+	irq = CSREC_IRQ_OFF;
+	q = queue(dev, 8);
+	fake.last_timeout = 7;
+	csrec_submit(q, &nop, 1);
+	CHECK(csrec_wait(q, &cqe, 1, 1, -1) == 1);
+	CHECK(fake.calls[0x0a] == 1 && fake.last_timeout == 0);
+	fake_fail(0x0a, EAGAIN, 3);
+	csrec_submit(q, &nop, 1);
+	if (mode == CSREC_QUEUE_MAPPED)
+		fake_fail(0x0a, EINTR, 3);
+	CHECK(csrec_wait(q, &cqe, 1, 1, 1000000000) == 1);
+	CHECK(fake.calls[0x0a] == 5 && fake.last_timeout == 0);
+	fake_fail(0x0a, EAGAIN, UINT32_MAX);
+	csrec_submit(q, &nop, 1);
+	CHECK(csrec_wait(q, &cqe, 1, 1, 1000) == -ETIMEDOUT);
+	fake_fail(0x0a, EIO, 1);
+	CHECK(csrec_wait(q, &cqe, 1, 1, -1) == -EIO);
+	fake_fail(0x0a, 0, 0);
+	irq = CSREC_IRQ_ON;
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+/* A device that dies is found out, whatever is called, and what it had done is not lost. */
+static void test_mapped_dead(void)
+{
+	static const int errs[] = { ENODEV, EIO };
+
+	for (int e = 0; e < 2; e++) {
+		struct csrec_dev *dev = open_mapped();
+		struct csrec_queue *q = queue(dev, 8);
+		struct csrec_cmd nops[3] = { csrec_cmd_nop(), csrec_cmd_nop(), csrec_cmd_nop() };
+		struct csrec_cqe cqes[8];
+		int ret = -EAGAIN;
+
+		csrec_submit(q, nops, 3);
+		fake_step(1, 1);
+		fake_fail(0x0a, errs[e], UINT32_MAX);
+		CHECK(csrec_wait(q, cqes, 3, 8, -1) == 1);
+		CHECK(csrec_wait(q, cqes, 2, 8, -1) == -errs[e]);
+		CHECK(said(e ? "made no progress" : "gone or was reset"));
+		CHECK(csrec_submit(q, nops, 1) == -errs[e]);
+		CHECK(csrec_wait(q, cqes, 1, 8, -1) == -errs[e]);
+		CHECK(csrec_wait(q, cqes, 0, 8, 0) == -errs[e]);
+		CHECK(csrec_run(q, nops, 3, NULL) == -errs[e]);
+		csrec_queue_destroy(q);
+
+		/* who only polls finds out as well, without a call for each look */
+		q = queue(dev, 8);
+		csrec_submit(q, nops, 1);
+		memset(fake.calls, 0, sizeof(fake.calls));
+		for (int i = 0; ret == -EAGAIN && i < 1000000; i++)
+			ret = csrec_wait(q, cqes, 1, 1, 0);
+		CHECK(ret == -errs[e] && all_calls() == 1);
+		csrec_queue_destroy(q);
+		q = queue(dev, 8);
+		for (int i = 0, n = 0; !n && i < 1000000; i++)
+			ret = n = csrec_wait(q, cqes, 0, 1, 0);
+		CHECK(ret == -errs[e]);
+		csrec_queue_destroy(q);
+		fake_fail(0x0a, 0, 0);
+		csrec_close(dev);
+	}
+}
+
+static void test_queue_reset(void)
+{
+	struct csrec_dev *dev = open_mapped();
+	struct csrec_queue *q = queue(dev, 4);
+	struct csrec_cmd nops[8];
+	struct csrec_cqe cqes[8];
+
+	for (int i = 0; i < 8; i++)
+		nops[i] = csrec_cmd_nop();
+	CHECK(csrec_run(q, nops, 7, NULL) == 0);
+	csrec_submit(q, nops, 3);
+	fake_fail(0x0a, EIO, 1);
+	CHECK(csrec_wait(q, cqes, 3, 8, -1) == -EIO);
+	CHECK(csrec_queue_reset(q) == 0);
+	CHECK(csrec_run(q, nops, 7, NULL) == 0);
+	csrec_submit(q, nops, 3);
+	CHECK(csrec_queue_reset(q) == 0);
+	CHECK(csrec_wait(q, cqes, 1, 1, 0) == -EINVAL);
+	CHECK(csrec_run(q, nops, 8, NULL) == 0);
+	CHECK(fake.bad_doorbells == 0);
+	fake_fail(0x0d, ENODEV, 1);
+	CHECK(csrec_queue_reset(q) == -ENODEV && said("QUEUE_RESET"));
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+static void test_eventfd(void)
+{
+	struct csrec_dev *dev = open_fake();
+	struct csrec_queue *q = queue(dev, 4);
+
+	CHECK(csrec_queue_eventfd(q, -1) == -ENOENT && said("no eventfd to take off"));
+	CHECK(csrec_queue_eventfd(q, 5) == 0);
+	CHECK(csrec_queue_eventfd(q, 6) == -EBUSY && said("has an eventfd"));
+	CHECK(csrec_queue_eventfd(q, -1) == 0);
+	fake_fail(0x0e, EINVAL, 1);
+	CHECK(csrec_queue_eventfd(q, 0) == -EINVAL && said("descriptor 0 is no eventfd"));
+	fake_fail(0x0e, EBADF, 1);
+	CHECK(csrec_queue_eventfd(q, 99) == -EBADF);
+	csrec_queue_destroy(q);
+	csrec_close(dev);
+}
+
+static void test_mem_map(void)
+{
+	struct csrec_dev *dev = open_fake();
+	uint32_t key, chip, other;
+	unsigned char *mem;
+	void *ptr, *second;
+	uint64_t len = 0;
+	int fd = -1;
+
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, 8192, &key) == 0);
+	CHECK(csrec_mem_map(dev, key, &ptr, NULL) == -EOPNOTSUPP && said("cannot map"));
+	csrec_mem_free(dev, key);
+	fake.mem_map = true;
+	CHECK(csrec_mem_alloc_aligned(dev, CSREC_REGION_DRAM, 5000, 1 << 21, &key) == 0);
+	CHECK(fake.last_align == 1 << 21);
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_ONCHIP, 64, &chip) == 0);
+	CHECK(csrec_mem_map(dev, chip, &ptr, &len) == -ENOENT);
+	CHECK(csrec_mem_map(dev, key, &ptr, &len) == 0 && len == 8192);
+	CHECK(csrec_mem_map(dev, key, &second, NULL) == 0 && second != ptr);
+	mem = fake_region(key, &len);
+	memset(ptr, 0x5a, 8192);
+	CHECK(mem[0] == 0x5a && mem[8191] == 0x5a && ((unsigned char *)second)[4096] == 0x5a);
+	CHECK(csrec_mem_unmap(dev, (char *)ptr + 1) == -ENOENT && said("not from csrec_mem_map"));
+	CHECK(csrec_mem_unmap(dev, ptr) == 0);
+	CHECK(csrec_mem_unmap(dev, ptr) == -ENOENT);
+	CHECK(csrec_mem_unmap(dev, NULL) == 0);
+
+	CHECK(csrec_mem_export(dev, key, O_CLOEXEC, &fd) == 0);
+	CHECK(csrec_mem_export(dev, key + 1, 0, &fd) == -ENOENT);
+	CHECK(csrec_mem_export(dev, chip, 0, &fd) == -EOPNOTSUPP);
+	CHECK(csrec_mem_import(dev, fd, CSREC_RIGHT_READ, &other, &len) == 0 && len == 8192);
+	close(fd);
+	CHECK(csrec_mem_import(dev, fd, CSREC_RIGHT_READ, &other, NULL) == -EBADF);
+	fake_fail(0x11, EACCES, 1);
+	CHECK(csrec_mem_import(dev, 0, CSREC_RIGHT_WRITE, &other, NULL) == -EACCES);
+	csrec_mem_free(dev, other);
+
+	fake_fail(0x04, EDQUOT, 1);
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, 4096, &other) == -EDQUOT);
+	CHECK(said("more than this process may"));
+	fake_fail(0x04, EINVAL, 1);
+	CHECK(csrec_mem_alloc_aligned(dev, CSREC_REGION_DRAM, 4096, 3, &other) == -EINVAL);
+	CHECK(said("alignment 3 is no power of two"));
+	fake.mem_map = false;
+	csrec_mem_free(dev, key);
+	csrec_mem_free(dev, chip);
+	csrec_close(dev);
+	CHECK(mprotect(second, 4096, PROT_READ) < 0);	/* unmapped by close */
+}
+
+static void test_p2p_write(void)
+{
+	struct csrec_dev *dev = open_fake();
+	struct csrec_p2p_seg seg = { .file_off = 1024, .len = 512, .dev_off = 512 };
+	int fd = drive_fd(1 << 20);
+	unsigned char back[512];
+	uint64_t len, p2p = 7, bounced = 7;
+
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, 4096, &seg.key) == 0);
+	memset(fake_region(seg.key, &len), 0x3c, 4096);
+	CHECK(csrec_p2p_write(dev, fd, &seg, 1, 0, 0, 0, &p2p, &bounced) == 0);
+	CHECK(p2p == 512 && bounced == 0 && fake.calls[0x0f] == 1 && fake.calls[0x0b] == 0);
+	CHECK(pread(fd, back, 512, 1024) == 512 && back[0] == 0x3c && back[511] == 0x3c);
+	fake_fail(0x0f, EBADF, 1);
+	CHECK(csrec_p2p_write(dev, fd, &seg, 1, 0, 0, 0, NULL, NULL) == -EBADF);
+	CHECK(said("P2P_WRITE") && said("not open for writing"));
+	csrec_mem_free(dev, seg.key);
+	csrec_close(dev);
+	close(fd);
+}
+
+/* A file of all there is: written, hole, written without whole blocks, unwritten, odd end. */
+static int file_of_parts(const char *dir, size_t size)
+{
+	char path[256];
+	unsigned char *data = malloc(size);
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/csrec-file.XXXXXX", dir);
+	fd = mkstemp(path);
+	CHECK(fd >= 0);
+	unlink(path);
+	for (size_t i = 0; i < size; i++)
+		data[i] = (i * 2654435761u >> 11) | 1;
+	CHECK(ftruncate(fd, size) == 0);
+	CHECK(pwrite(fd, data, 100000, 0) == 100000);
+	CHECK(pwrite(fd, data, 5000, 200001) == 5000);
+	CHECK(fallocate(fd, 0, 300000, 60000) == 0 || errno == EOPNOTSUPP);
+	CHECK(pwrite(fd, data, size - 400000, 400000) == (ssize_t)(size - 400000));
+	CHECK(fsync(fd) == 0);
+	free(data);
+	return fd;
+}
+
+static void read_parts(struct csrec_queue *q, int fd, size_t size, uint32_t key, uint32_t flags)
+{
+	const uint64_t size64 = size;
+	unsigned char *want = malloc(size), *mem;
+	struct csrec_file_bytes sum = { 0 };
+	unsigned int seed = 1;
+	uint64_t len;
+
+	CHECK(pread(fd, want, size, 0) == (ssize_t)size);
+	mem = fake_region(key, &len);
+	for (int i = 0; i < 60; i++) {
+		/* offsets alike modulo 4096 half of the time, or there is nothing direct */
+		uint64_t off = i ? rand_r(&seed) % (size64 + 1000) : 0;
+		uint64_t n = i ? rand_r(&seed) % 300000u : size64 + 5;
+		uint64_t to = i % 2 ? off % 4096 : rand_r(&seed) % 4096u;
+		uint64_t expect = off >= size64 ? 0 : n < size64 - off ? n : size64 - off;
+		struct csrec_file_bytes b;
+
+		memset(mem, 0xee, len);
+		CHECK(csrec_file_read(q, fd, off, n, key, to, flags, &b) == (int64_t)expect);
+		CHECK(b.direct + b.bounced + b.zeros == expect);
+		CHECK(!memcmp(mem + to, want + (expect ? off : 0), expect));
+		CHECK((!to || mem[to - 1] == 0xee) && mem[to + expect] == 0xee);
+		sum.direct += b.direct;
+		sum.bounced += b.bounced;
+		sum.zeros += b.zeros;
+		if (flags & CSREC_P2P_F_BOUNCE)
+			CHECK(!b.direct && !b.zeros);
+	}
+	printf("# %llu bytes direct, %llu bounced, %llu zeros\n", (unsigned long long)sum.direct,
+	       (unsigned long long)sum.bounced, (unsigned long long)sum.zeros);
+	free(want);
+}
+
+static void test_file_read(void)
+{
+	const char *dirs[] = { root, getenv("CSREC_TEST_DIR") };
+	const size_t size = 500123;
+	struct csrec_dev *dev;
+	struct csrec_queue *q;
+	struct csrec_file_bytes b;
+	uint32_t key, chip;
+	int fd, null;
+
+	fake.mem_map = true;
+	dev = open_mapped();
+	q = queue(dev, 0);
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, 1 << 20, &key) == 0);
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_ONCHIP, 4096, &chip) == 0);
+	for (int i = 0; i < 2; i++) {
+		if (!dirs[i])
+			continue;
+		fd = file_of_parts(dirs[i], size);
+		read_parts(q, fd, size, key, 0);
+		read_parts(q, fd, size, key, CSREC_P2P_F_BOUNCE);
+		if (csrec_file_read(q, fd, 0, 8192, key, 0, CSREC_P2P_F_ONLY, &b) == 8192) {
+			/* a file system that tells where what is: nothing else is needed here */
+			CHECK(b.direct == 8192 && !b.bounced && !b.zeros);
+			CHECK(csrec_file_read(q, fd, 98304, 8192, key, 0, CSREC_P2P_F_ONLY, &b) == 8192);
+			CHECK(b.direct == 4096 && b.zeros == 4096);
+			CHECK(csrec_file_read(q, fd, 0, 8191, key, 0, CSREC_P2P_F_ONLY, &b) ==
+			      -EREMOTEIO);
+			CHECK(said("of the file cannot come") && b.direct >= 4096 && !b.bounced);
+		} else {
+			CHECK(said("cannot come from the drive directly"));
+		}
+		close(fd);
+	}
+
+	fd = file_of_parts(root, size);
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(csrec_file_read(q, null, 0, 1, key, 0, 0, NULL) == -EINVAL && said("not a regular file"));
+	close(null);
+	CHECK(csrec_file_read(q, null, 0, 1, key, 0, 0, NULL) == -EBADF);
+	CHECK(csrec_file_read(q, fd, 0, 1, key, 0, 3, NULL) == -EINVAL && said("flags 0x3"));
+	CHECK(csrec_file_read(q, fd, 0, 1, chip, 0, 0, NULL) == -ENOENT);
+	CHECK(csrec_file_read(q, fd, 0, 2, key, (1 << 20) - 1, 0, NULL) == -ERANGE);
+	CHECK(csrec_file_read(q, fd, 0, 1, key, UINT64_MAX, 0, NULL) == -ERANGE);
+	CHECK(csrec_file_read(q, fd, UINT64_MAX, UINT64_MAX, key, 0, 0, NULL) == 0);
+	close(fd);
+	fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	CHECK(csrec_file_read(q, fd, 0, 1, key, 0, 0, NULL) == -EBADF);
+	close(fd);
+	fake.mem_map = false;
+	csrec_mem_free(dev, key);
+	csrec_mem_free(dev, chip);
+	csrec_queue_destroy(q);
+	csrec_close(dev);
 }
 
 /*
@@ -1036,7 +1547,7 @@ static void test_log(void)
 	csrec_mem_free(dev, 1);
 	CHECK(log_count == 2);
 	csrec_close(dev);
-	CHECK(!strcmp(csrec_lib_version(), "1.0"));
+	CHECK(!strcmp(csrec_lib_version(), "1.1"));
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -1047,15 +1558,21 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-#define T(name) { #name, test_##name }
+#define T(name) { #name, test_##name, CSREC_QUEUE_IOCTL }
+#define MAPPED(name) { #name ", mapped", test_##name, CSREC_QUEUE_MAPPED }
+#define BOTH(name) T(name), MAPPED(name)
 static const struct {
 	const char *name;
 	void (*run)(void);
+	enum csrec_queue_mode mode;
 } tests[] = {
 	T(open_names), T(open_refused), T(open_versions), T(no_permission), T(info_stats),
-	T(register_errors), T(alloc_errors), T(host_alloc), T(numa), T(queue_create), T(submit_wait),
-	T(wait_interrupted), T(run_many), T(run_out_of_order), T(run_partial_submit),
-	T(run_refused), T(run_driver_errors), T(copy_bounce), T(threads), T(fences), T(p2p),
+	T(register_errors), T(alloc_errors), T(host_alloc), T(numa), T(queue_create),
+	BOTH(submit_wait), T(wait_interrupted), BOTH(run_many), BOTH(run_out_of_order),
+	BOTH(run_partial_submit), BOTH(run_refused), T(run_driver_errors), BOTH(copy_bounce),
+	BOTH(threads), T(queue_opts), MAPPED(mapped_wrap), MAPPED(mapped_full),
+	MAPPED(mapped_sleeps), BOTH(no_interrupts), MAPPED(mapped_dead), BOTH(queue_reset),
+	BOTH(eventfd), T(mem_map), T(p2p_write), BOTH(file_read), T(fences), T(p2p),
 	T(p2p_messages), T(decode_fields), T(decode_cqe), T(builders), T(list), T(list_unbound),
 	T(list_no_p2pmem), T(list_acs), T(list_unprivileged), T(list_others), T(log),
 };
@@ -1081,6 +1598,8 @@ int main(void)
 
 	for (size_t i = 0; i < n; i++) {
 		failed = false;
+		mode = tests[i].mode;
+		fake.queue_map = mode == CSREC_QUEUE_MAPPED;
 		tests[i].run();
 		printf("%s %zu - lib: %s\n", failed ? "not ok" : "ok", i + 1, tests[i].name);
 		bad += failed;

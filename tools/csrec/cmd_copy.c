@@ -125,7 +125,8 @@ static int transfer(struct csrec_dev *dev, struct csrec_queue *queue, struct cop
 static void print(const struct cli *cli, const struct copy *c)
 {
 	unsigned long long commands = c->after.commands - c->before.commands;
-	unsigned long long doorbells = c->after.doorbells - c->before.doorbells;
+	unsigned long long doorbells = CSREC_COUNTER(&c->after, DOORBELLS) -
+				       CSREC_COUNTER(&c->before, DOORBELLS);
 	unsigned long long interrupts = c->after.interrupts - c->before.interrupts;
 	unsigned long long cycles = CSREC_COUNTER(&c->after, CYCLES) -
 				    CSREC_COUNTER(&c->before, CYCLES);
@@ -217,7 +218,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	code = cli_open(cli, &dev);
 	if (code)
 		goto out;
-	ret = csrec_queue_create(dev, 0, &queue);
+	ret = csrec_queue_create_ext(dev, NULL, &queue);
 	if (!ret)
 		ret = transfer(dev, queue, &c);
 	if (ret)

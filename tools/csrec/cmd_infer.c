@@ -312,7 +312,7 @@ static json_t *make_report(const struct infer *in)
 		"bytes", "host_in", (json_int_t)DELTA(HOST_RD), "host_out", (json_int_t)DELTA(HOST_WR),
 		"p2p", (json_int_t)t->p2p_bytes, "bounce", (json_int_t)t->bounce_bytes,
 		"commands", (json_int_t)DELTA(COMMANDS),
-		"doorbells", (json_int_t)(in->after.doorbells - in->before.doorbells),
+		"doorbells", (json_int_t)DELTA(DOORBELLS),
 		"interrupts", (json_int_t)(in->after.interrupts - in->before.interrupts),
 		"cycles", "emb", (json_int_t)DELTA(BUSY_EMB), "tt", (json_int_t)DELTA(BUSY_TT),
 		"interact", (json_int_t)DELTA(BUSY_INTERACT), "mlp", (json_int_t)DELTA(BUSY_MLP),
@@ -343,7 +343,7 @@ static void print(const struct infer *in)
 		       (ull)in->differ, (ull)t->rows_dram, (ull)t->rows_tt, (ull)t->rows_nvme,
 		       (ull)DELTA(HOST_RD), (ull)DELTA(HOST_WR), (ull)t->p2p_bytes,
 		       (ull)t->bounce_bytes, (ull)DELTA(COMMANDS),
-		       (ull)(in->after.doorbells - in->before.doorbells),
+		       (ull)DELTA(DOORBELLS),
 		       (ull)(in->after.interrupts - in->before.interrupts), (ull)t->batches);
 		printf("device cycles: EMB %llu, TT %llu, INTERACT %llu, MLP %llu, any of them %llu\n"
 		       "modelled, not measured: %.3f ms at 300 MHz, %.3f us an impression (fp unit: %s)\n",

@@ -232,7 +232,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		code = open_drive(cli, &p, &fd);
 	if (code)
 		goto out;
-	ret = csrec_queue_create(dev, 0, &queue);
+	ret = csrec_queue_create_ext(dev, NULL, &queue);
 	code = ret ? cli_fail_lib(cli, ret) : read_drive(cli, dev, queue, fd, &p);
 	if (!code)
 		print(cli, &p);

@@ -17,8 +17,8 @@
  *
  * Processes
  * - The descriptor is close-on-exec. Over fork() the child gets the same context,
- *   but not the memory of csrec_host_alloc(): only the parent may go on using the
- *   handle. Open again in the child.
+ *   but not the memory of csrec_host_alloc() nor the rings of mapped queues: only the
+ *   parent may go on using the handle. Open again in the child.
  *
  * Environment
  *   CSREC_DEVICE  what csrec_open(&dev, NULL) opens
@@ -44,12 +44,12 @@ extern "C" {
 #endif
 
 #define CSREC_LIB_MAJOR		1	/* the soname */
-#define CSREC_LIB_MINOR		0
+#define CSREC_LIB_MINOR		1
 
 struct csrec_dev;
 struct csrec_queue;
 
-/* "1.0": of the library in use, which may be newer than this header. */
+/* "1.1": of the library in use, which may be newer than this header. */
 const char *csrec_lib_version(void);
 
 /* What the last failed call in this thread failed on. Valid until the next one. */
@@ -149,11 +149,70 @@ int csrec_get_stats(struct csrec_dev *dev, struct csrec_stats *stats, size_t siz
 
 /*
  * Queues. entries is a power of two, 0 for 64 or the device's maximum if that is less.
- * -ENOSPC the device has no queue left.
+ * -ENOSPC the device has no queue left; -EDQUOT this process has as many as it may.
+ * csrec_queue_create() makes a queue on which each call below is a system call.
  */
 int csrec_queue_create(struct csrec_dev *dev, uint32_t entries, struct csrec_queue **queue);
 int csrec_queue_destroy(struct csrec_queue *queue);
 uint32_t csrec_queue_entries(const struct csrec_queue *queue);
+
+/* Since 1.1. How csrec_submit() and csrec_wait() reach the device: */
+enum csrec_queue_mode {
+	CSREC_QUEUE_AUTO,		/* mapped if driver and device can, else by system calls */
+	CSREC_QUEUE_IOCTL,		/* by system calls */
+	CSREC_QUEUE_MAPPED,		/* rings and doorbell are mapped: no system calls */
+};
+
+enum csrec_queue_irq {
+	CSREC_IRQ_ON,			/* csrec_wait() sleeps when looking has been in vain */
+	CSREC_IRQ_OFF,			/* no interrupts: csrec_wait() looks, and naps in between */
+};
+
+/* All zero but size is AUTO with defaults. What is larger than the library knows is zero. */
+struct csrec_queue_opts {
+	uint32_t size;			/* sizeof(struct csrec_queue_opts) */
+	uint32_t entries;		/* as for csrec_queue_create() */
+	uint32_t mode;			/* enum csrec_queue_mode */
+	uint32_t irq;			/* enum csrec_queue_irq */
+	/* One interrupt for irq_count completions, or irq_cycles after the first of fewer. */
+	uint32_t irq_count;		/* 0: 1 */
+	uint32_t irq_cycles;		/* device clock cycles, not 0 if irq_count is above 1 */
+	/*
+	 * Mapped: how often csrec_wait() looks at the ring before it makes a system call.
+	 * 0: the library finds out, between 64 and 16,384.
+	 */
+	uint32_t spin;
+	uint32_t rsvd;
+};
+
+/*
+ * opts NULL: defaults. -EOPNOTSUPP driver or device cannot do what opts ask for; -EINVAL,
+ * -E2BIG bad opts.
+ *
+ * A mapped queue is used like any other, with these differences. Pointers that are not the
+ * caller's memory crash instead of -EFAULT. Nobody tells csrec_submit() that the device is
+ * gone or was reset: csrec_wait() finds out, at the latest by the system call that it makes
+ * now and then when nothing comes, and from then on csrec_submit() fails as well. csrec_stats
+ * counts neither commands nor doorbells; the device's own counters do.
+ */
+int csrec_queue_create_ext(struct csrec_dev *dev, const struct csrec_queue_opts *opts,
+			   struct csrec_queue **queue);
+
+/* CSREC_QUEUE_IOCTL or CSREC_QUEUE_MAPPED: what AUTO became. */
+enum csrec_queue_mode csrec_queue_mode(const struct csrec_queue *queue);
+
+/*
+ * Aborts what is in flight and starts the queue anew, empty; also after -EIO of
+ * csrec_wait(). Completions not taken are lost, other queues go on.
+ */
+int csrec_queue_reset(struct csrec_queue *queue);
+
+/*
+ * Has the eventfd fd signalled when there begin to be completions to take, and when the
+ * queue or its device fails. Take all there are before sleeping on it. fd -1 takes it off.
+ * -EBUSY the queue has one; -EBADF, -EINVAL fd is none; -ENOENT none to take off.
+ */
+int csrec_queue_eventfd(struct csrec_queue *queue, int fd);
 
 /*
  * Submits the first commands of cmds, as many as fit and at most CSREC_SUBMIT_MAX, with
@@ -166,11 +225,15 @@ int csrec_submit(struct csrec_queue *queue, const struct csrec_cmd *cmds, uint32
  * Takes completions until min are there, then without waiting up to max; returns how
  * many. timeout_ns -1: no limit, 0: poll. -EAGAIN none (timeout 0); -ETIMEDOUT none in
  * time; fewer than min if the time was over with some. -EIO: the device hung and the
- * driver reset the queue, which can only be destroyed now. The status is in the
+ * driver reset the queue, which can only be reset or destroyed now. The status is in the
  * completions: CSREC_CQE_STATUS().
  */
 int csrec_wait(struct csrec_queue *queue, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
 	       int64_t timeout_ns);
+
+/* Since 1.1. The same until a time of CLOCK_MONOTONIC, in nanoseconds; -1: no limit. */
+int csrec_wait_until(struct csrec_queue *queue, struct csrec_cqe *cqes, uint32_t min,
+		     uint32_t max, int64_t deadline_ns);
 
 #define CSREC_CQE_STATUS(cqe)	((uint16_t)((cqe)->status >> CSREC_CQE_STATUS_SHIFT))
 
@@ -204,8 +267,34 @@ int csrec_host_free(struct csrec_dev *dev, void *ptr);
 /* Device memory, zeroed. kind: CSREC_REGION_DRAM or CSREC_REGION_ONCHIP. */
 int csrec_mem_alloc(struct csrec_dev *dev, uint32_t kind, uint64_t len, uint32_t *key);
 
-/* For keys of csrec_mem_register() and csrec_mem_alloc(). */
+/*
+ * Since 1.1: at an address in device memory that is a multiple of align, a power of two up to
+ * CSREC_MEM_MAX_ALIGN, or 0. -EDQUOT more than this process may allocate.
+ */
+int csrec_mem_alloc_aligned(struct csrec_dev *dev, uint32_t kind, uint64_t len, uint64_t align,
+			    uint32_t *key);
+
+/* For keys of csrec_mem_register(), csrec_mem_alloc() and csrec_mem_import(). */
 int csrec_mem_free(struct csrec_dev *dev, uint32_t key);
+
+/*
+ * Since 1.1. Maps all of a DRAM region of csrec_mem_alloc(). Reads and writes of files opened
+ * with O_DIRECT then move data between drive and device themselves, where the drive can
+ * (else -EREMOTEIO). The CPU may load and store, slowly. Once the device is reset or gone an
+ * access is a SIGBUS. The memory is free again when the key is freed and all is unmapped.
+ * -ENOENT no such key; -EOPNOTSUPP not DRAM, or the driver cannot.
+ */
+int csrec_mem_map(struct csrec_dev *dev, uint32_t key, void **ptr, uint64_t *len);
+int csrec_mem_unmap(struct csrec_dev *dev, void *ptr);
+
+/*
+ * Since 1.1. A dma-buf of a DRAM region, and a region of a dma-buf. flags: O_CLOEXEC, O_RDWR.
+ * *len (may be NULL) gets the length of what was imported. Rules: MEM_EXPORT and MEM_IMPORT in
+ * linux/csrec.h.
+ */
+int csrec_mem_export(struct csrec_dev *dev, uint32_t key, uint32_t flags, int *fd);
+int csrec_mem_import(struct csrec_dev *dev, int fd, uint32_t rights, uint32_t *key,
+		     uint64_t *len);
 
 /*
  * Moves bytes between caller memory and a region, through a registered buffer that the
@@ -231,6 +320,35 @@ int csrec_fence_destroy(struct csrec_dev *dev, uint32_t key);
 int csrec_p2p_read(struct csrec_dev *dev, int fd, const struct csrec_p2p_seg *segs, uint32_t n,
 		   uint32_t flags, uint32_t fence_key, uint64_t fence_value,
 		   uint64_t *p2p, uint64_t *bounced);
+
+/* Since 1.1. The same from DRAM regions to a drive. */
+int csrec_p2p_write(struct csrec_dev *dev, int fd, const struct csrec_p2p_seg *segs, uint32_t n,
+		    uint32_t flags, uint32_t fence_key, uint64_t fence_value,
+		    uint64_t *p2p, uint64_t *bounced);
+
+/* Where the bytes of csrec_file_read() came from. */
+struct csrec_file_bytes {
+	uint64_t direct;		/* from the drive, by its own DMA */
+	uint64_t bounced;		/* through host memory */
+	uint64_t zeros;			/* holes and unwritten extents, filled by the device */
+};
+
+/*
+ * Since 1.1. Reads up to len bytes at off of a file into device DRAM and returns how many
+ * there were: less than len at the end of the file only. fd is a regular file, on a file
+ * system of any kind; it need not be open with O_DIRECT. The queue must be idle.
+ *
+ * Whole blocks of written extents are read by O_DIRECT into the mapped region, the rest through
+ * a host buffer that the queue keeps; no CPU writes to device memory. Where the drive cannot, all
+ * bounces, or with CSREC_P2P_F_ONLY it is -EREMOTEIO (as are parts of blocks);
+ * CSREC_P2P_F_BOUNCE: all bounces. *bytes (may be NULL) is written on failure too; what was
+ * read then is unspecified. A file that others write to meanwhile reads as with pread().
+ * -EBADF fd not open for reading; -EINVAL not a regular file, or bad flags; -ENOENT no such
+ * key; -ERANGE outside the region; -EIO the drive or the queue failed.
+ */
+int64_t csrec_file_read(struct csrec_queue *queue, int fd, uint64_t off, uint64_t len,
+			uint32_t key, uint64_t dev_off, uint32_t flags,
+			struct csrec_file_bytes *bytes);
 
 /*
  * In words. Each returns a constant string, "?" for what it does not know;

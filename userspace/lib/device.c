@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Contexts, memory, fences and P2P reads: one ioctl each, and what it means if it fails. */
+/* Contexts, memory, fences and P2P: one ioctl each, and what it means if it fails. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +114,8 @@ static int check_versions(struct csrec_dev *dev)
 				  dev->name, info.hw_major, info.hw_minor, csrec_lib_version(),
 				  CSREC_HW_MAJOR);
 	dev->numa_node = info.numa_node;
+	dev->features = info.features;
+	dev->uapi_minor = info.uapi_minor;
 	dev->max_entries = 1u << CSREC_CAP(info.cap_queue, CSREC_CAPQ_ENTRIES, 5);
 	return 0;
 }
@@ -160,6 +162,8 @@ err:
 
 EXPORT void csrec_close(struct csrec_dev *dev)
 {
+	struct mapping *m;
+	struct region *r;
 	struct arena *a;
 
 	if (!dev)
@@ -171,6 +175,17 @@ EXPORT void csrec_close(struct csrec_dev *dev)
 		dev->arenas = a->next;
 		munmap(a->ptr, a->len);
 		free(a);
+	}
+	while ((m = dev->mappings)) {
+		dev->mappings = m->next;
+		munmap(m->ptr, m->len);
+		free(m);
+	}
+	while ((r = dev->regions)) {
+		dev->regions = r->next;
+		if (r->map)
+			munmap(r->map, r->len);
+		free(r);
 	}
 	pthread_mutex_destroy(&dev->lock);
 	free(dev);
@@ -247,21 +262,44 @@ EXPORT int csrec_mem_register(struct csrec_dev *dev, void *ptr, size_t len, uint
 	return fail_common(dev, -ret, what);
 }
 
-EXPORT int csrec_mem_alloc(struct csrec_dev *dev, uint32_t kind, uint64_t len, uint32_t *key)
+EXPORT int csrec_mem_alloc_aligned(struct csrec_dev *dev, uint32_t kind, uint64_t len,
+				   uint64_t align, uint32_t *key)
 {
-	struct csrec_mem_alloc arg = { .size = sizeof(arg), .len = len, .kind = kind };
+	struct csrec_mem_alloc arg = {
+		.size = sizeof(arg),
+		.len = len,
+		.kind = kind,
+		.align = align,
+	};
 	bool dram = kind == CSREC_REGION_DRAM;
+	struct region *r = NULL;
 	struct csrec_info info;
 	char what[80];
 	int ret;
 
 	snprintf(what, sizeof(what), "MEM_ALLOC of %llu bytes of %s", (ull)len,
 		 dram ? "DRAM" : kind == CSREC_REGION_ONCHIP ? "on-chip memory" : "unknown kind");
+	if (dram) {
+		r = calloc(1, sizeof(*r));
+		if (!r)
+			return csrec_fail(ENOMEM, "%s: no memory for its handle", what);
+	}
 	ret = csrec_ioctl(dev, CSREC_IOC_MEM_ALLOC, &arg);
-	switch (-ret) {
-	case 0:
+	if (!ret) {
 		*key = arg.key;
+		if (!r)
+			return 0;
+		r->key = arg.key;
+		r->len = arg.len;
+		r->offset = arg.mmap_offset;
+		pthread_mutex_lock(&dev->lock);
+		r->next = dev->regions;
+		dev->regions = r;
+		pthread_mutex_unlock(&dev->lock);
 		return 0;
+	}
+	free(r);
+	switch (-ret) {
 	case ENOMEM:
 		memset(&info, 0, sizeof(info));
 		info.size = sizeof(info);
@@ -271,20 +309,180 @@ EXPORT int csrec_mem_alloc(struct csrec_dev *dev, uint32_t kind, uint64_t len, u
 				  (ull)(dram ? info.dram_free : info.onchip_free));
 	case ENOSPC:
 		return csrec_fail(ENOSPC, "%s: no region slot left in the device", what);
+	case EDQUOT:
+		return csrec_fail(EDQUOT, "%s: more than this process may allocate", what);
+	case E2BIG:	/* a driver of before 1.1, told of align */
+		return csrec_fail(EOPNOTSUPP, "%s: the driver of %s cannot align it", what, dev->name);
 	case EINVAL:
+		if (align & (align - 1) || align > CSREC_MEM_MAX_ALIGN)
+			return csrec_fail(EINVAL, "%s: alignment %llu is no power of two up to %llu",
+					  what, (ull)align, (ull)CSREC_MEM_MAX_ALIGN);
 		return csrec_fail(EINVAL, "%s: length 0 or no such kind of memory", what);
 	}
 	return fail_common(dev, -ret, what);
 }
 
+EXPORT int csrec_mem_alloc(struct csrec_dev *dev, uint32_t kind, uint64_t len, uint32_t *key)
+{
+	return csrec_mem_alloc_aligned(dev, kind, len, 0, key);
+}
+
 EXPORT int csrec_mem_free(struct csrec_dev *dev, uint32_t key)
 {
 	struct csrec_mem_free arg = { .size = sizeof(arg), .key = key };
-	int ret = csrec_ioctl(dev, CSREC_IOC_MEM_FREE, &arg);
+	struct region *r, **link;
+	int ret;
 
+	pthread_mutex_lock(&dev->lock);
+	for (link = &dev->regions; (r = *link) && r->key != key; link = &r->next)
+		;
+	if (r)
+		*link = r->next;
+	pthread_mutex_unlock(&dev->lock);
+	/* or it would stay allocated */
+	if (r && r->map)
+		munmap(r->map, r->len);
+	free(r);
+
+	ret = csrec_ioctl(dev, CSREC_IOC_MEM_FREE, &arg);
 	if (ret == -ENOENT)
 		return csrec_fail(ENOENT, "MEM_FREE: 0x%x is no memory key of this context", key);
 	return ret ? fail_common(dev, -ret, "MEM_FREE") : 0;
+}
+
+/* Maps a region with the lock held. */
+static int map_region(struct csrec_dev *dev, const struct region *r, uint32_t key, void **ptr)
+{
+	if (!r)
+		return csrec_fail(ENOENT, "0x%x is no key of device DRAM of this context", key);
+	if (!r->offset)
+		return csrec_fail(EOPNOTSUPP, "the driver of %s cannot map device memory", dev->name);
+	if (r->len > SIZE_MAX)
+		return csrec_fail(ENOMEM, "mapping %llu bytes: more than there are addresses",
+				  (ull)r->len);
+	*ptr = mmap(NULL, r->len, PROT_READ | PROT_WRITE, MAP_SHARED, dev->fd, r->offset);
+	if (*ptr == MAP_FAILED)
+		return csrec_fail(errno, "mapping %llu bytes of device memory: %s", (ull)r->len,
+				  csrec_errno_text(errno));
+	return 0;
+}
+
+static struct region *find_region(struct csrec_dev *dev, uint32_t key)
+{
+	struct region *r = dev->regions;
+
+	while (r && r->key != key)
+		r = r->next;
+	return r;
+}
+
+int csrec_region_map(struct csrec_dev *dev, uint32_t key, void **ptr, uint64_t *len)
+{
+	struct region *r;
+	int ret = 0;
+
+	pthread_mutex_lock(&dev->lock);
+	r = find_region(dev, key);
+	*len = r ? r->len : 0;
+	if (!r || !r->map)
+		ret = map_region(dev, r, key, ptr);
+	if (!ret && !r->map)
+		r->map = *ptr;
+	if (!ret)
+		*ptr = r->map;
+	pthread_mutex_unlock(&dev->lock);
+	return ret;
+}
+
+EXPORT int csrec_mem_map(struct csrec_dev *dev, uint32_t key, void **ptr, uint64_t *len)
+{
+	struct mapping *m = calloc(1, sizeof(*m));
+	struct region *r;
+	int ret;
+
+	if (!m)
+		return csrec_fail(ENOMEM, "no memory for a mapping");
+	pthread_mutex_lock(&dev->lock);
+	r = find_region(dev, key);
+	ret = map_region(dev, r, key, &m->ptr);
+	if (!ret) {
+		m->len = r->len;
+		m->next = dev->mappings;
+		dev->mappings = m;
+		*ptr = m->ptr;
+		if (len)
+			*len = m->len;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	if (ret)
+		free(m);
+	return ret;
+}
+
+EXPORT int csrec_mem_unmap(struct csrec_dev *dev, void *ptr)
+{
+	struct mapping *m, **link;
+
+	if (!ptr)
+		return 0;
+	pthread_mutex_lock(&dev->lock);
+	for (link = &dev->mappings; (m = *link) && m->ptr != ptr; link = &m->next)
+		;
+	if (m)
+		*link = m->next;
+	pthread_mutex_unlock(&dev->lock);
+	if (!m)
+		return csrec_fail(ENOENT, "%p is not from csrec_mem_map() of %s", ptr, dev->name);
+	munmap(m->ptr, m->len);
+	free(m);
+	return 0;
+}
+
+EXPORT int csrec_mem_export(struct csrec_dev *dev, uint32_t key, uint32_t flags, int *fd)
+{
+	struct csrec_mem_export arg = { .size = sizeof(arg), .key = key, .open_flags = flags };
+	int ret = csrec_ioctl(dev, CSREC_IOC_MEM_EXPORT, &arg);
+
+	switch (-ret) {
+	case 0:
+		*fd = arg.fd;
+		return 0;
+	case ENOENT:
+		return csrec_fail(ENOENT, "MEM_EXPORT: 0x%x is no memory key of this context", key);
+	case EOPNOTSUPP:
+		return csrec_fail(EOPNOTSUPP, "MEM_EXPORT: 0x%x is not DRAM, or the kernel has no P2PDMA",
+				  key);
+	case EINVAL:
+		return csrec_fail(EINVAL, "MEM_EXPORT: flags 0x%x refused", flags);
+	}
+	return fail_common(dev, -ret, "MEM_EXPORT");
+}
+
+EXPORT int csrec_mem_import(struct csrec_dev *dev, int fd, uint32_t rights, uint32_t *key,
+			    uint64_t *len)
+{
+	struct csrec_mem_import arg = { .size = sizeof(arg), .fd = fd, .rights = rights };
+	int ret = csrec_ioctl(dev, CSREC_IOC_MEM_IMPORT, &arg);
+
+	switch (-ret) {
+	case 0:
+		*key = arg.key;
+		if (len)
+			*len = arg.len;
+		return 0;
+	case EACCES:
+		return csrec_fail(EACCES, "MEM_IMPORT: descriptor %d is not open for writing", fd);
+	case EBADF:
+		return csrec_fail(EBADF, "MEM_IMPORT: %d is no descriptor", fd);
+	case EINVAL:
+		return csrec_fail(EINVAL, "MEM_IMPORT: descriptor %d is no dma-buf, or rights 0x%x refused",
+				  fd, rights);
+	case EOPNOTSUPP:
+		return csrec_fail(EOPNOTSUPP, "MEM_IMPORT: %s cannot reach that memory", dev->name);
+	case ENOSPC:
+		return csrec_fail(ENOSPC, "MEM_IMPORT: no region slot left in the device");
+	}
+	return fail_common(dev, -ret, "MEM_IMPORT");
 }
 
 /* A preference, not a demand: memory elsewhere is slower, but works. */
@@ -415,16 +613,17 @@ EXPORT int csrec_fence_destroy(struct csrec_dev *dev, uint32_t key)
  */
 
 /* Which rule did the driver's -EINVAL mean? The drive knows the numbers. */
-static int fail_p2p_einval(int fd, const struct csrec_p2p_seg *segs, uint32_t n, uint32_t flags)
+static int fail_p2p_einval(const char *what, int fd, const struct csrec_p2p_seg *segs, uint32_t n,
+			   uint32_t flags)
 {
 	uint64_t size = UINT64_MAX;
 	int block = 512;
 
 	if (!n)
-		return csrec_fail(EINVAL, "P2P_READ: no segments");
+		return csrec_fail(EINVAL, "%s: no segments", what);
 	if (flags & ~(CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE) ||
 	    flags == (CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE))
-		return csrec_fail(EINVAL, "P2P_READ: flags 0x%x are unknown or exclude each other",
+		return csrec_fail(EINVAL, "%s: flags 0x%x are unknown or exclude each other", what,
 				  flags);
 	ioctl(fd, BLKSSZGET, &block);
 	ioctl(fd, BLKGETSIZE64, &size);
@@ -432,54 +631,57 @@ static int fail_p2p_einval(int fd, const struct csrec_p2p_seg *segs, uint32_t n,
 		const struct csrec_p2p_seg *s = &segs[i];
 
 		if (!s->len)
-			return csrec_fail(EINVAL, "P2P_READ: segment %u has length 0", i);
+			return csrec_fail(EINVAL, "%s: segment %u has length 0", what, i);
 		if (s->file_off % block || s->len % block)
 			return csrec_fail(EINVAL,
-					  "P2P_READ: segment %u, %llu bytes at %llu, is not made of whole %d-byte blocks of the drive",
-					  i, (ull)s->len, (ull)s->file_off, block);
+					  "%s: segment %u, %llu bytes at %llu, is not made of whole %d-byte blocks of the drive",
+					  what, i, (ull)s->len, (ull)s->file_off, block);
 		if (s->file_off > size || s->len > size - s->file_off)
 			return csrec_fail(EINVAL,
-					  "P2P_READ: segment %u, %llu bytes at %llu, ends past the drive's %llu bytes",
-					  i, (ull)s->len, (ull)s->file_off, (ull)size);
+					  "%s: segment %u, %llu bytes at %llu, ends past the drive's %llu bytes",
+					  what, i, (ull)s->len, (ull)s->file_off, (ull)size);
 		if (s->rsvd)
-			return csrec_fail(EINVAL, "P2P_READ: segment %u: rsvd is not 0", i);
+			return csrec_fail(EINVAL, "%s: segment %u: rsvd is not 0", what, i);
 		if (s->dev_off % (block < 4096 ? block : 4096))
 			return csrec_fail(EINVAL,
-					  "P2P_READ: segment %u: offset %llu in device memory is not aligned to %d",
-					  i, (ull)s->dev_off, block < 4096 ? block : 4096);
+					  "%s: segment %u: offset %llu in device memory is not aligned to %d",
+					  what, i, (ull)s->dev_off, block < 4096 ? block : 4096);
 	}
-	return csrec_fail(EINVAL, "P2P_READ: refused, for no reason known here");
+	return csrec_fail(EINVAL, "%s: refused, for no reason known here", what);
 }
 
-static int fail_p2p(const struct csrec_dev *dev, int err, int fd,
+static int fail_p2p(const struct csrec_dev *dev, unsigned long req, int err, int fd,
 		    const struct csrec_p2p_seg *segs, uint32_t n, uint32_t flags)
 {
+	const char *what = req == CSREC_IOC_P2P_READ ? "P2P_READ" : "P2P_WRITE";
+
 	switch (err) {
 	case EREMOTEIO:
 		return csrec_fail(err,
-				  "P2P_READ: no peer-to-peer path from this drive to %s, and bouncing was excluded",
-				  dev->name);
+				  "%s: no peer-to-peer path between this drive and %s, and bouncing was excluded",
+				  what, dev->name);
 	case EBADF:
-		return csrec_fail(err, "P2P_READ: descriptor %d is not open for reading", fd);
+		return csrec_fail(err, "%s: descriptor %d is not open for %s", what, fd,
+				  req == CSREC_IOC_P2P_READ ? "reading" : "writing");
 	case ENOTBLK:
-		return csrec_fail(err, "P2P_READ: descriptor %d is not a block device", fd);
+		return csrec_fail(err, "%s: descriptor %d is not a block device", what, fd);
 	case EINVAL:
-		return fail_p2p_einval(fd, segs, n, flags);
+		return fail_p2p_einval(what, fd, segs, n, flags);
 	case ENOENT:
-		return csrec_fail(err, "P2P_READ: a segment's key or the fence is not of this context");
+		return csrec_fail(err, "%s: a segment's key or the fence is not of this context", what);
 	case ERANGE:
-		return csrec_fail(err, "P2P_READ: a segment leaves its device memory region");
+		return csrec_fail(err, "%s: a segment leaves its device memory region", what);
 	case EOPNOTSUPP:
-		return csrec_fail(err, "P2P_READ: a segment's key is not device DRAM");
+		return csrec_fail(err, "%s: a segment's key is not device DRAM", what);
 	case EIO:
-		return csrec_fail(err, "P2P_READ: the drive reported a read error");
+		return csrec_fail(err, "%s: the drive reported an error", what);
 	}
-	return fail_common(dev, err, "P2P_READ");
+	return fail_common(dev, err, what);
 }
 
-EXPORT int csrec_p2p_read(struct csrec_dev *dev, int fd, const struct csrec_p2p_seg *segs,
-			  uint32_t n, uint32_t flags, uint32_t fence_key, uint64_t fence_value,
-			  uint64_t *p2p, uint64_t *bounced)
+static int p2p(struct csrec_dev *dev, unsigned long req, int fd, const struct csrec_p2p_seg *segs,
+	       uint32_t n, uint32_t flags, uint32_t fence_key, uint64_t fence_value,
+	       uint64_t *direct, uint64_t *bounced)
 {
 	uint64_t by_p2p = 0, by_bounce = 0;
 	uint32_t i = 0, now;
@@ -499,19 +701,35 @@ EXPORT int csrec_p2p_read(struct csrec_dev *dev, int fd, const struct csrec_p2p_
 			arg.fence_key = fence_key;
 			arg.fence_value = fence_value;
 		}
-		ret = csrec_ioctl(dev, CSREC_IOC_P2P_READ, &arg);
+		ret = csrec_ioctl(dev, req, &arg);
 		by_p2p += arg.p2p_bytes;
 		by_bounce += arg.bounce_bytes;
 		if (ret) {
-			ret = fail_p2p(dev, -ret, fd, segs + i, now, flags);
+			ret = fail_p2p(dev, req, -ret, fd, segs + i, now, flags);
 			break;
 		}
 		i += now;
 	} while (i < n);
 
-	if (p2p)
-		*p2p = by_p2p;
+	if (direct)
+		*direct = by_p2p;
 	if (bounced)
 		*bounced = by_bounce;
 	return ret;
+}
+
+EXPORT int csrec_p2p_read(struct csrec_dev *dev, int fd, const struct csrec_p2p_seg *segs,
+			  uint32_t n, uint32_t flags, uint32_t fence_key, uint64_t fence_value,
+			  uint64_t *direct, uint64_t *bounced)
+{
+	return p2p(dev, CSREC_IOC_P2P_READ, fd, segs, n, flags, fence_key, fence_value, direct,
+		   bounced);
+}
+
+EXPORT int csrec_p2p_write(struct csrec_dev *dev, int fd, const struct csrec_p2p_seg *segs,
+			   uint32_t n, uint32_t flags, uint32_t fence_key, uint64_t fence_value,
+			   uint64_t *direct, uint64_t *bounced)
+{
+	return p2p(dev, CSREC_IOC_P2P_WRITE, fd, segs, n, flags, fence_key, fence_value, direct,
+		   bounced);
 }

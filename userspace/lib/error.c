@@ -8,6 +8,7 @@
 #include "private.h"
 
 static _Thread_local char last_error[512];
+static _Thread_local const char *last_fast;	/* instead, if not NULL */
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static csrec_log_fn *log_fn;
@@ -16,7 +17,7 @@ static int log_max;
 
 EXPORT const char *csrec_error(void)
 {
-	return last_error;
+	return last_fast ? last_fast : last_error;
 }
 
 #define STR(x)	#x
@@ -41,7 +42,14 @@ int csrec_fail(int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(last_error, sizeof(last_error), fmt, ap);
 	va_end(ap);
+	last_fast = NULL;
 	csrec_log(CSREC_LOG_DEBUG, "%s", last_error);
+	return -err;
+}
+
+int csrec_fail_fast(int err, const char *text)
+{
+	last_fast = text;
 	return -err;
 }
 

@@ -8,13 +8,12 @@
 #include "private.h"
 
 #define DEFAULT_ENTRIES	64
-#define BOUNCE_LEN	(256u << 10)
 
 static int fail_queue(const struct csrec_queue *q, int err, const char *what)
 {
 	switch (err) {
 	case EIO:
-		return csrec_fail(err, "%s on queue %u of %s: the device made no progress and the queue was reset; destroy it",
+		return csrec_fail(err, "%s on queue %u of %s: the device made no progress and the queue was reset; reset or destroy it",
 				  what, q->id, q->dev->name);
 	case ENODEV:
 		return csrec_fail(err, "%s on queue %u: %s is gone or was reset; open it again",
@@ -33,12 +32,58 @@ static void queue_free(struct csrec_queue *q)
 	free(q);
 }
 
-EXPORT int csrec_queue_create(struct csrec_dev *dev, uint32_t entries, struct csrec_queue **queue)
+static int fail_create(const struct csrec_dev *dev, int err, uint32_t entries)
+{
+	switch (err) {
+	case ENOSPC:
+		return csrec_fail(err, "QUEUE_CREATE: %s has no queue left", dev->name);
+	case EDQUOT:
+		return csrec_fail(err, "QUEUE_CREATE: this process has as many queues of %s as it may",
+				  dev->name);
+	case EOPNOTSUPP:
+		return csrec_fail(err, "QUEUE_CREATE: %s cannot map queues, coalesce or leave out interrupts",
+				  dev->name);
+	}
+	return csrec_fail(err, "QUEUE_CREATE with %u entries on %s: %s", entries, dev->name,
+			  csrec_errno_text(err));
+}
+
+/* What csrec_queue_opts may be, in any version of it. */
+static int check_opts(struct csrec_queue_opts *o, const struct csrec_queue_opts *in)
+{
+	const unsigned char *bytes = (const unsigned char *)in;
+
+	memset(o, 0, sizeof(*o));
+	if (!in)
+		return 0;
+	if (in->size < sizeof(*o))
+		return csrec_fail(EINVAL, "csrec_queue_opts: size is %u, must be %zu or more",
+				  in->size, sizeof(*o));
+	for (uint32_t i = sizeof(*o); i < in->size; i++)
+		if (bytes[i])
+			return csrec_fail(E2BIG, "csrec_queue_opts: byte %u is of a later version than libcsrec %s",
+					  i, csrec_lib_version());
+	*o = *in;
+	if (o->mode > CSREC_QUEUE_MAPPED || o->irq > CSREC_IRQ_OFF || o->rsvd)
+		return csrec_fail(EINVAL, "csrec_queue_opts: mode %u, irq %u, rsvd %u: unknown",
+				  o->mode, o->irq, o->rsvd);
+	if (o->irq == CSREC_IRQ_OFF && (o->irq_count || o->irq_cycles))
+		return csrec_fail(EINVAL, "csrec_queue_opts: irq_count and irq_cycles without interrupts");
+	return 0;
+}
+
+EXPORT int csrec_queue_create_ext(struct csrec_dev *dev, const struct csrec_queue_opts *opts,
+				  struct csrec_queue **queue)
 {
 	struct csrec_queue_create arg = { .size = sizeof(arg) };
+	struct csrec_queue_opts o;
 	struct csrec_queue *q;
-	int ret;
+	uint32_t entries;
+	int ret = check_opts(&o, opts);
 
+	if (ret)
+		return ret;
+	entries = o.entries;
 	if (!entries)
 		entries = dev->max_entries < DEFAULT_ENTRIES ? dev->max_entries : DEFAULT_ENTRIES;
 	if (entries < 2 || entries > dev->max_entries || entries & (entries - 1))
@@ -56,25 +101,61 @@ EXPORT int csrec_queue_create(struct csrec_dev *dev, uint32_t entries, struct cs
 		goto nomem;
 	q->dev = dev;
 	q->entries = entries;
+	q->irq = o.irq == CSREC_IRQ_ON;
+	q->spin = o.spin;
 
 	arg.entries = entries;
-	ret = csrec_ioctl(dev, CSREC_IOC_QUEUE_CREATE, &arg);
+	arg.irq_count = o.irq_count;
+	arg.irq_cycles = o.irq_cycles;
+	if (o.mode == CSREC_QUEUE_MAPPED ||
+	    (o.mode == CSREC_QUEUE_AUTO && dev->features & CSREC_FEATURE_QUEUE_MAP))
+		arg.flags |= CSREC_QUEUE_F_MAP;
+	if (!q->irq)
+		arg.flags |= CSREC_QUEUE_F_NOIRQ;
+	/* a driver of before 1.1 calls what it does not know bad */
+	if (!(dev->features & CSREC_FEATURE_QUEUE_MAP) && arg.flags & CSREC_QUEUE_F_MAP)
+		ret = -EOPNOTSUPP;
+	else if (!(dev->features & CSREC_FEATURE_COALESCE) &&
+		 (arg.flags & CSREC_QUEUE_F_NOIRQ || arg.irq_count || arg.irq_cycles))
+		ret = -EOPNOTSUPP;
+	else
+		ret = csrec_ioctl(dev, CSREC_IOC_QUEUE_CREATE, &arg);
 	if (ret) {
-		if (ret == -ENOSPC)
-			csrec_fail(ENOSPC, "QUEUE_CREATE: %s has no queue left", dev->name);
-		else
-			csrec_fail(-ret, "QUEUE_CREATE with %u entries on %s: %s", entries,
-				   dev->name, csrec_errno_text(-ret));
+		fail_create(dev, -ret, entries);
 		queue_free(q);
 		return ret;
 	}
 	q->id = arg.queue_id;
+	if (arg.flags & CSREC_QUEUE_F_MAP) {
+		ret = csrec_mapped_init(q, &arg);
+		if (ret) {
+			struct csrec_queue_destroy destroy = {
+				.size = sizeof(destroy),
+				.queue_id = q->id,
+			};
+
+			csrec_ioctl(dev, CSREC_IOC_QUEUE_DESTROY, &destroy);
+			queue_free(q);
+			return ret;
+		}
+	}
 	*queue = q;
 	return 0;
 nomem:
 	if (q)
 		queue_free(q);
 	return csrec_fail(ENOMEM, "no memory for a queue handle of %u entries", entries);
+}
+
+EXPORT int csrec_queue_create(struct csrec_dev *dev, uint32_t entries, struct csrec_queue **queue)
+{
+	const struct csrec_queue_opts opts = {
+		.size = sizeof(opts),
+		.entries = entries,
+		.mode = CSREC_QUEUE_IOCTL,
+	};
+
+	return csrec_queue_create_ext(dev, &opts, queue);
 }
 
 EXPORT int csrec_queue_destroy(struct csrec_queue *q)
@@ -86,6 +167,8 @@ EXPORT int csrec_queue_destroy(struct csrec_queue *q)
 		return 0;
 	arg.queue_id = q->id;
 	ret = csrec_ioctl(q->dev, CSREC_IOC_QUEUE_DESTROY, &arg);
+	if (q->mapped)
+		csrec_mapped_exit(q);
 	if (q->bounce)
 		csrec_host_free(q->dev, q->bounce);
 	if (ret)
@@ -99,29 +182,79 @@ EXPORT uint32_t csrec_queue_entries(const struct csrec_queue *q)
 	return q->entries;
 }
 
-EXPORT int csrec_submit(struct csrec_queue *q, const struct csrec_cmd *cmds, uint32_t n)
+EXPORT enum csrec_queue_mode csrec_queue_mode(const struct csrec_queue *q)
+{
+	return q->mapped ? CSREC_QUEUE_MAPPED : CSREC_QUEUE_IOCTL;
+}
+
+EXPORT int csrec_queue_reset(struct csrec_queue *q)
+{
+	struct csrec_queue_reset arg = { .size = sizeof(arg), .queue_id = q->id };
+	int ret = csrec_ioctl(q->dev, CSREC_IOC_QUEUE_RESET, &arg);
+
+	if (ret)
+		return fail_queue(q, -ret, "QUEUE_RESET");
+	q->outstanding = 0;
+	q->error = 0;
+	q->idle = 0;
+	if (q->mapped)
+		ring_reset(&q->ring);
+	return 0;
+}
+
+EXPORT int csrec_queue_eventfd(struct csrec_queue *q, int fd)
+{
+	struct csrec_queue_eventfd arg = { .size = sizeof(arg), .queue_id = q->id, .fd = fd };
+	int ret = csrec_ioctl(q->dev, CSREC_IOC_QUEUE_EVENTFD, &arg);
+
+	switch (-ret) {
+	case 0:
+		return 0;
+	case EBUSY:
+		return csrec_fail(EBUSY, "QUEUE_EVENTFD: queue %u has an eventfd", q->id);
+	case EBADF:
+	case EINVAL:
+		return csrec_fail(-ret, "QUEUE_EVENTFD: descriptor %d is no eventfd", fd);
+	case ENOENT:
+		return csrec_fail(ENOENT, "QUEUE_EVENTFD: queue %u has no eventfd to take off", q->id);
+	}
+	return fail_queue(q, -ret, "QUEUE_EVENTFD");
+}
+
+/* 0 or more, or -errno without a message. */
+static int submit(struct csrec_queue *q, const struct csrec_cmd *cmds, uint32_t n)
 {
 	struct csrec_submit arg = {
 		.size = sizeof(arg),
 		.queue_id = q->id,
-		.count = n < CSREC_SUBMIT_MAX ? n : CSREC_SUBMIT_MAX,
+		.count = n,
 		.cmds = (uintptr_t)cmds,
 	};
 	int ret;
 
-	if (!n)
-		return 0;
+	if (q->mapped)
+		return csrec_mapped_submit(q, cmds, n);
 	ret = csrec_ioctl(q->dev, CSREC_IOC_SUBMIT, &arg);
-	if (ret == -EAGAIN)
-		return csrec_fail(EAGAIN, "SUBMIT: queue %u is full with %u commands", q->id,
-				  q->outstanding);
 	if (ret)
-		return fail_queue(q, -ret, "SUBMIT");
+		return ret;
 	q->outstanding += arg.submitted;
 	return arg.submitted;
 }
 
-static int64_t now_ns(void)
+EXPORT int csrec_submit(struct csrec_queue *q, const struct csrec_cmd *cmds, uint32_t n)
+{
+	int ret;
+
+	if (!n)
+		return 0;
+	ret = submit(q, cmds, n < CSREC_SUBMIT_MAX ? n : CSREC_SUBMIT_MAX);
+	if (ret == -EAGAIN)
+		return csrec_fail(EAGAIN, "SUBMIT: queue %u is full with %u commands", q->id,
+				  q->outstanding);
+	return ret < 0 ? fail_queue(q, -ret, "SUBMIT") : ret;
+}
+
+int64_t csrec_now(void)
 {
 	struct timespec ts;
 
@@ -129,10 +262,24 @@ static int64_t now_ns(void)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
-		      int64_t timeout_ns)
+void csrec_nap(uint32_t naps, int64_t end)
 {
-	int64_t end = 0;
+	int64_t ns = 20000ll << (naps < 6 ? naps : 6);
+	struct timespec ts = { 0 };
+
+	if (end > NOW) {
+		int64_t left = end - csrec_now();
+
+		ns = left < 0 ? 0 : left < ns ? left : ns;
+	}
+	ts.tv_nsec = ns;
+	nanosleep(&ts, NULL);
+}
+
+/* One WAIT until end, resumed after signals. 0 or more, or -errno. */
+static int wait_once(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
+		     int64_t end)
+{
 	struct csrec_wait arg = {
 		.size = sizeof(arg),
 		.queue_id = q->id,
@@ -142,30 +289,70 @@ EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t mi
 	};
 	int ret;
 
-	if (timeout_ns < 0 ||
-	    (timeout_ns && __builtin_add_overflow(now_ns(), timeout_ns, &end))) {
-		timeout_ns = -1;	/* for ever, or past the clock's range */
-		end = 0;
-	}
 	do {
-		arg.timeout_ns = timeout_ns;
-		ret = ioctl(q->dev->fd, CSREC_IOC_WAIT, &arg) ? -errno : 0;
-		if (ret == -EINTR && timeout_ns > 0) {
-			timeout_ns = end - now_ns();
-			if (timeout_ns < 0)
-				timeout_ns = 0;
+		arg.timeout_ns = end;
+		if (end > NOW && q->dev->uapi_minor >= 1) {
+			arg.flags = CSREC_WAIT_F_DEADLINE;
+		} else if (end > NOW) {
+			arg.timeout_ns = end - csrec_now();
+			if (arg.timeout_ns < 0)
+				arg.timeout_ns = 0;
 		}
+		ret = ioctl(q->dev->fd, CSREC_IOC_WAIT, &arg) ? -errno : 0;
 	} while (ret == -EINTR);
+	if (ret == -EAGAIN && end > NOW)
+		return -ETIMEDOUT;	/* interrupted at the very end */
+	return ret ? ret : (int)arg.count;
+}
+
+/* Without interrupts the driver only looks. */
+static int wait_polling(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
+			int64_t end)
+{
+	uint32_t got = 0, naps = 0;
+	int ret;
+
+	for (;;) {
+		ret = wait_once(q, cqes + got, min - got, max - got, NOW);
+		if (ret > 0)
+			got += ret;
+		if (got >= min || (ret < 0 && ret != -EAGAIN) || end == NOW)
+			break;
+		if (end > NOW && csrec_now() >= end) {
+			ret = -ETIMEDOUT;
+			break;
+		}
+		csrec_nap(naps++, end);
+	}
+	return got ? (int)got : ret;
+}
+
+static int wait_until(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
+		      int64_t end)
+{
+	int ret;
+
+	if (q->mapped) {
+		if (!max || max > CSREC_SUBMIT_MAX || min > max ||
+		    (min > q->outstanding && !q->error))
+			ret = -EINVAL;
+		else
+			ret = csrec_mapped_wait(q, cqes, min, max, end);
+		if (ret >= 0)
+			return ret;
+	} else {
+		ret = q->irq ? wait_once(q, cqes, min, max, end) :
+			       wait_polling(q, cqes, min, max, end);
+		if (ret >= 0) {
+			q->outstanding -= (uint32_t)ret < q->outstanding ? (uint32_t)ret :
+									   q->outstanding;
+			return ret;
+		}
+	}
 
 	switch (-ret) {
-	case 0:
-		q->outstanding -= arg.count < q->outstanding ? arg.count : q->outstanding;
-		return arg.count;
 	case EAGAIN:
-		if (end)	/* interrupted at the very end of a timed wait */
-			return csrec_fail(ETIMEDOUT, "WAIT on queue %u: none of %u commands completed in time",
-					  q->id, q->outstanding);
-		return csrec_fail(EAGAIN, "WAIT on queue %u: no completion yet", q->id);
+		return csrec_fail_fast(EAGAIN, "WAIT: no completion yet");
 	case ETIMEDOUT:
 		return csrec_fail(ETIMEDOUT, "WAIT on queue %u: none of %u commands completed in time",
 				  q->id, q->outstanding);
@@ -178,6 +365,25 @@ EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t mi
 		break;
 	}
 	return fail_queue(q, -ret, "WAIT");
+}
+
+EXPORT int csrec_wait(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min, uint32_t max,
+		      int64_t timeout_ns)
+{
+	int64_t end;
+
+	if (timeout_ns == 0)
+		end = NOW;
+	else if (timeout_ns < 0 || __builtin_add_overflow(csrec_now(), timeout_ns, &end))
+		end = NEVER;	/* or past the clock's range */
+	return wait_until(q, cqes, min, max, end);
+}
+
+EXPORT int csrec_wait_until(struct csrec_queue *q, struct csrec_cqe *cqes, uint32_t min,
+			    uint32_t max, int64_t deadline_ns)
+{
+	/* 0 is a time in the past like any other */
+	return wait_until(q, cqes, min, max, deadline_ns < 0 ? NEVER : deadline_ns ? deadline_ns : 1);
 }
 
 /* Sends as many of cmds[*sent..n) as there are free cids. */
@@ -277,18 +483,22 @@ EXPORT int csrec_run(struct csrec_queue *q, const struct csrec_cmd *cmds, uint32
 	return 0;
 }
 
+int csrec_bounce(struct csrec_queue *q)
+{
+	if (q->bounce)
+		return 0;
+	return csrec_host_alloc(q->dev, BOUNCE_LEN, CSREC_RIGHT_READ | CSREC_RIGHT_WRITE,
+				&q->bounce, &q->bounce_key);
+}
+
 /* dir is the right the device needs on the bounce buffer: READ to the device. */
 static int copy(struct csrec_queue *q, uint32_t key, uint64_t off, unsigned char *buf, size_t len,
 		uint32_t dir)
 {
-	int ret;
+	int ret = csrec_bounce(q);
 
-	if (!q->bounce) {
-		ret = csrec_host_alloc(q->dev, BOUNCE_LEN, CSREC_RIGHT_READ | CSREC_RIGHT_WRITE,
-				       &q->bounce, &q->bounce_key);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	while (len) {
 		size_t now = len < BOUNCE_LEN ? len : BOUNCE_LEN;
 		struct csrec_cmd cmd;

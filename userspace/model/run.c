@@ -282,6 +282,7 @@ static int make_buffers(struct csm_device *d, struct csm_err *err)
 static int make_queue(struct csm_device *d, struct csm_err *err)
 {
 	struct csrec_info info;
+	struct csrec_queue_opts opts = { .size = sizeof(opts) };
 	uint32_t entries = 2, most;
 	int ret = csrec_get_info(d->dev, &info, sizeof(info));
 
@@ -296,7 +297,8 @@ static int make_queue(struct csm_device *d, struct csm_err *err)
 				most);
 	if (entries < 16)
 		entries = most < 16 ? most : 16;
-	ret = csrec_queue_create(d->dev, entries, &d->queue);
+	opts.entries = entries;
+	ret = csrec_queue_create_ext(d->dev, &opts, &d->queue);
 	return ret ? lib_fail(err, ret, "making a queue") : 0;
 }
 
