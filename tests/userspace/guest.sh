@@ -24,6 +24,11 @@ for c in info copy p2p; do
 done
 tap "info of a node that is not there" exits 3 "csrec.ko is not loaded" csrec info --device csrec0
 
+tap "doctor without driver" json '.exit == 1 and (.checks[] | select(.name == "driver") |
+	.result == "fail" and (.remedy | contains("modprobe csrec")))' csrec doctor --json
+tap "topo without driver" json '(.nodes[] | select(.kind == "csrec") | .driver) == ""' csrec topo --json
+tap "dump without driver" shows '^address .*, driver none$' csrec dump
+
 if ! insmod "$module"; then
 	echo "not ok - csrec.ko loads"
 	exit 1
@@ -127,6 +132,64 @@ for _ in $(seq 100); do
 	[ -b $drive ] && break
 	sleep 0.1
 done
+
+# What stands around the device
+if [ $p2p = p2p ]; then
+	tap "doctor: all is well" json '.exit == 0 and .warnings == 0 and .failed == 0 and
+		([.checks[] | select(.result != "ok")] == [])' csrec doctor --json
+	tap "topo: drive and device can P2P" json '.pairs | length == 1 and .[0].p2p == "likely"' csrec topo --json
+else
+	tap "doctor: no PCI_P2PDMA" json ".exit == 0 and .failed == 0 and ([.checks[] | select(.result == \"warn\")] |
+		length == 1 and .[0].name == \"p2pdma\" and .[0].reason ==
+		\"no PCI_P2PDMA in kernel $(uname -r): drive reads bounce through host memory\")" csrec doctor --json
+	tap "doctor --strict" exits 1 "" csrec doctor --strict
+	tap "topo: drive and device cannot P2P" json '.pairs | length == 1 and .[0].p2p == "no" and
+		(.[0].p2p_reason | contains("PCI_P2PDMA"))' csrec topo --json
+fi
+tap "topo: both below one switch" json '[.nodes[] | .kind] | sort == ["csrec", "nvme", "root_port",
+	"switch_downstream", "switch_downstream", "switch_upstream"]' csrec topo --json
+tap "doctor as nobody" json '.exit == 1 and (.checks[] | select(.name == "node") | .result == "fail")' \
+	nobody "$top/build/tools/csrec" doctor --json
+commands=$(csrec stat --json | jq .counters.commands)
+csrec copy --size 4K --count 3 >/dev/null
+# one more reads back
+tap "stat counts, and anybody may read it" json ".counters.commands == $((commands + 4)) and
+	.counters.pinned_bytes == 0 and .hw_counters.commands > .counters.commands" \
+	nobody "$top/build/tools/csrec" stat --json
+tap "stat is what info says" [ "$(csrec stat --json | jq '[.hw_counters | .commands, .errors, .doorbells]')" = \
+	"$(csrec info --json | jq '[.device_counters | .commands, .errors, .doorbells]')" ]
+added() {
+	(sleep 1; exec "$top/build/tools/csrec" copy --size 4K --count 5 >/dev/null) &
+	csrec stat --json --interval 5 --count 1
+	wait $!
+}
+tap "stat --interval" json '.complete and .samples[0].counters.commands == 6' added
+exec 9<>/dev/csrec0
+tap "top shows who has the device open" json ".samples[0].devices[0].processes == [{pid: $$, command: \"guest.sh\",
+	contexts: 1, queues: 0, regions: 0, dram_bytes: 0, onchip_bytes: 0, host_bytes: 0}]" csrec top --json
+tap "top in lines" shows "^ +$$ guest.sh +1 +0" csrec top -b -n 1
+tap "top as nobody" json '.samples[0].devices[0] | (.no_queues | contains("root")) and .queues > 0' \
+	nobody "$top/build/tools/csrec" top --json
+tap "reset of a device in use" exits 9 "in use by $$ (guest.sh)" csrec reset
+tap "reset as nobody" exits 4 "only root" nobody "$top/build/tools/csrec" reset
+resets=$(csrec stat --json | jq .counters.device_resets)
+before=$(csrec stat --json | jq -c .hw_counters)
+tap "reset --force" json '.users >= 1 and .state_before == "live" and .state == "live" and .method == "flr"' \
+	csrec reset --force --json
+tap "the reset was counted, and set no counter back" json ".counters.device_resets == $((resets + 1)) and
+	(.hw_counters | to_entries | all(.value >= ($before)[.key]))" csrec stat --json
+tap "top shows that the context is dead" shows "^$$ guest.sh [0-9]+ 0 dead\$" cat /sys/kernel/debug/csrec/csrec0/contexts
+exec 9>&-
+tap "reset of an idle device" shows '^/dev/csrec0: was live, is live$' csrec reset
+tap "it works after that" json '.verified' csrec copy --json --size 4K
+dumped() { csrec dump --json | jq -e ".sections[] | select(.name == \"$1\") | .lines | $2" >/dev/null; }
+tap "dump: registers" dumped registers 'any(startswith("status 0x00000000000000"))'
+tap "dump: tables" dumped contexts '.[0] | startswith("pid comm domain")'
+tap "dump: counters" dumped statistics 'any(test("^hw_counters/cycles [0-9]+$"))'
+tap "dump: decoded" dumped "capabilities, decoded" 'any(test("I/O queues"))'
+tap "dump: interrupts" dumped interrupts 'length > 0'
+tap "dump: kernel log" dumped "kernel log" 'any(test("reset; contexts of before are dead"))'
+tap "dump as nobody" shows '^not to be had: needs root' nobody "$top/build/tools/csrec" dump
 
 exec 9<>/dev/csrec0
 busy() { ! rmmod csrec; }

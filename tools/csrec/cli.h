@@ -19,7 +19,8 @@
 	X(CLI_NO_DRIVE,	  5, "no such NVMe drive") \
 	X(CLI_NO_P2P,	  6, "peer-to-peer was asked for and is not possible") \
 	X(CLI_BAD_INPUT,  7, "an input file is damaged or does not fit") \
-	X(CLI_VERSION,	  8, "driver or device has another interface version")
+	X(CLI_VERSION,	  8, "driver or device has another interface version") \
+	X(CLI_BUSY,	  9, "the device is in use")
 
 #define CLI_EXIT_ENUM(name, value, text) name = value,
 enum cli_exit { CLI_EXITS(CLI_EXIT_ENUM) };
@@ -55,6 +56,7 @@ int cli_fail_lib(const struct cli *cli, int ret);
 
 /*
  * getopt_long() that takes care of --json, --device, --help and of wrong options.
+ * A long option whose value is a letter has it as its short form.
  * Returns a value of longopts, CLI_END after the last option, or CLI_EXIT: return *code.
  */
 #define CLI_END		-1

@@ -6,12 +6,14 @@
 #include "cli.h"
 
 extern const struct command cmd_list, cmd_info, cmd_copy, cmd_p2p;
+extern const struct command cmd_topo, cmd_stat, cmd_top, cmd_reset, cmd_dump, cmd_doctor;
 /* needs userspace/model; left out where that is not built */
 extern const struct command cmd_infer __attribute__((weak));
 extern const struct command cmd_install_cold __attribute__((weak));
 
 static const struct command *const commands[] = {
-	&cmd_list, &cmd_info, &cmd_copy, &cmd_p2p, &cmd_infer, &cmd_install_cold,
+	&cmd_list, &cmd_topo, &cmd_info, &cmd_doctor, &cmd_stat, &cmd_top, &cmd_dump, &cmd_reset,
+	&cmd_copy, &cmd_p2p, &cmd_infer, &cmd_install_cold,
 };
 
 #define COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -61,15 +61,23 @@ int cli_getopt(struct cli *cli, int argc, char **argv, const struct option *long
 		{ "device", required_argument, NULL, OPT_DEVICE },
 		{ "help", no_argument, NULL, OPT_HELP },
 	};
-	size_t n = 3;
+	char shorts[64] = ":hd:";
+	size_t n = 3, at = 4;
 
-	for (; longopts && longopts->name && n < sizeof(all) / sizeof(all[0]) - 1; longopts++)
+	for (; longopts && longopts->name && n < sizeof(all) / sizeof(all[0]) - 1; longopts++) {
 		all[n++] = *longopts;
+		/* an option whose value is a letter has that as its short form */
+		if (longopts->val < 0x80 && isalpha(longopts->val)) {
+			shorts[at++] = longopts->val;
+			if (longopts->has_arg)
+				shorts[at++] = ':';
+		}
+	}
 
 	opterr = 0;
 	for (;;) {
 		int this = optind ? optind : 1;
-		int c = getopt_long(argc, argv, ":hd:", all, NULL);
+		int c = getopt_long(argc, argv, shorts, all, NULL);
 
 		switch (c) {
 		case OPT_JSON:
