@@ -91,6 +91,50 @@ CSREC_ATTR_RO(dram_free, "%llu", csrec_dram_free_bytes(csd));
 CSREC_ATTR_RO(onchip_size, "%llu", csd->cap_onchip);
 CSREC_ATTR_RO(onchip_free, "%llu", csrec_onchip_free_bytes(csd));
 
+/* Limits of a process. What it has beyond a new one it keeps. */
+
+static ssize_t quota_dram_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(csrec_of(dev)->quota_dram));
+}
+
+static ssize_t quota_dram_store(struct device *dev, struct device_attribute *attr,
+				const char *buf, size_t count)
+{
+	struct csrec_dev *csd = csrec_of(dev);
+	u64 val;
+	int ret = kstrtou64(buf, 0, &val);
+
+	if (ret)
+		return ret;
+	spin_lock(&csd->owner_lock);
+	csd->quota_dram = val;
+	spin_unlock(&csd->owner_lock);
+	return count;
+}
+static DEVICE_ATTR_RW(quota_dram);
+
+static ssize_t quota_queues_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(csrec_of(dev)->quota_queues));
+}
+
+static ssize_t quota_queues_store(struct device *dev, struct device_attribute *attr,
+				  const char *buf, size_t count)
+{
+	struct csrec_dev *csd = csrec_of(dev);
+	unsigned int val;
+	int ret = kstrtouint(buf, 0, &val);
+
+	if (ret)
+		return ret;
+	spin_lock(&csd->owner_lock);
+	csd->quota_queues = val;
+	spin_unlock(&csd->owner_lock);
+	return count;
+}
+static DEVICE_ATTR_RW(quota_queues);
+
 static struct attribute *csrec_attrs[] = {
 	&dev_attr_uapi_version.attr,
 	&dev_attr_hw_version.attr,
@@ -104,6 +148,8 @@ static struct attribute *csrec_attrs[] = {
 	&dev_attr_dram_free.attr,
 	&dev_attr_onchip_size.attr,
 	&dev_attr_onchip_free.attr,
+	&dev_attr_quota_dram.attr,
+	&dev_attr_quota_queues.attr,
 	NULL
 };
 

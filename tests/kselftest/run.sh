@@ -13,7 +13,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
-[ $# -gt 0 ] || set -- uapi queue stall mem mem_map mem_pin cmds compute p2p life visible
+[ $# -gt 0 ] || set -- uapi queue stall mem mem_map mem_pin mem_quota mem_share cmds compute p2p life visible
 
 tmp=$(mktemp -d /tmp/csrec-kselftest.XXXXXX)
 trap 'rm -rf "$tmp"' EXIT
@@ -100,9 +100,13 @@ if [ -w $kmemleak ]; then
 fi
 check "module loads" insmod "$module"
 if [ -c /dev/csrec0 ]; then
+	# tests that need it say so if it is not there
+	testmod=$progs/mod/$(uname -r)/csrec_test_dmabuf.ko
+	[ ! -e "$testmod" ] || check "test module loads" insmod "$testmod"
 	for prog; do
 		program "$prog"
 	done
+	[ ! -e "$testmod" ] || check "test module unloads" rmmod csrec_test_dmabuf
 else
 	say "not ok" "there is a device node /dev/csrec0"
 	log_since_start | grep csrec | sed 's/^/# /'
