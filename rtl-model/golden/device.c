@@ -295,12 +295,64 @@ static int post(struct queue *q, uint16_t cid, const struct result *res)
 	int st;
 
 	q->posted++;
+	q->posting = true;
 	st = host_access(q, true, q->cq_base + slot * sizeof(cqe), &cqe, sizeof(cqe));
+	q->posting = false;
 	if (st)
 		return st;
 	CNT(m, COMMANDS)++;
 	CNT(m, ERRORS) += !!res->status;
 	return CSREC_ST_OK;
+}
+
+static void request_irq(struct queue *q)
+{
+	q->unseen = 0;
+	CNT(q->m, IRQS)++;
+	q->m->ops.irq(q->m->opaque, q->vector);
+}
+
+/* Interrupts whose time has come. */
+static void run_timers(struct csrec_model *m)
+{
+	unsigned int i;
+
+	for (i = 0; i <= N_IOQ; i++)
+		if (m->queue[i].unseen && CNT(m, CYCLES) >= m->queue[i].irq_at)
+			request_irq(&m->queue[i]);
+}
+
+/* Cycles until the next timer, at most @max; 0 if none runs. */
+static uint64_t timer_left(const struct csrec_model *m, uint64_t max)
+{
+	uint64_t left = 0;
+	unsigned int i;
+
+	for (i = 0; i <= N_IOQ; i++) {
+		const struct queue *q = &m->queue[i];
+
+		if (q->unseen && (!left || q->irq_at - CNT(m, CYCLES) < left))
+			left = q->irq_at - CNT(m, CYCLES);
+	}
+	return left < max ? left : max;
+}
+
+/* A completion that may have an interrupt is visible. */
+static void announce(struct queue *q)
+{
+	run_timers(q->m);
+	if (q->noirq)
+		return;
+	if (q->irq_count > 1) {
+		/* consumed before its write was answered */
+		if (q->head == q->posted)
+			return;
+		if (!q->unseen++)
+			q->irq_at = CNT(q->m, CYCLES) + q->irq_cycles;
+		if (q->unseen < q->irq_count)
+			return;
+	}
+	request_irq(q);
 }
 
 static void stop_queue(struct queue *q, uint8_t fatal)
@@ -347,10 +399,8 @@ static void serve(struct queue *q)
 			stop_queue(q, CSREC_FATAL_ADMIN_CQ);
 			return;
 		}
-		if (!(cmd.flags & CSREC_CMD_F_NOIRQ)) {
-			CNT(m, IRQS)++;
-			m->ops.irq(m->opaque, q->vector);
-		}
+		if (!(cmd.flags & CSREC_CMD_F_NOIRQ))
+			announce(q);
 	}
 }
 
@@ -359,6 +409,7 @@ static void queue_main(unsigned int lo, unsigned int hi)
 	struct queue *q = (struct queue *)((uintptr_t)hi << 32 | lo);
 
 	serve(q);
+	q->unseen = 0;
 	q->state = QUEUE_FREE;
 	to_scheduler(q);
 }
@@ -368,8 +419,9 @@ void queue_start(struct queue *q)
 {
 	uintptr_t arg = (uintptr_t)q;
 
-	q->tail = q->fetched = q->posted = q->head = 0;
-	q->abort = q->executing = false;
+	q->tail = q->fetched = q->posted = q->head = q->m->cfg.first_count;
+	q->unseen = 0;
+	q->abort = q->executing = q->posting = false;
 	q->busy = NULL;
 	q->ready = NULL;
 	q->state = QUEUE_LIVE;
@@ -402,7 +454,8 @@ static void try_enable(struct csrec_model *m)
 		m->fatal = CSREC_FATAL_CONFIG;
 		return;
 	}
-	q->vector = q->domain = 0;
+	q->vector = q->domain = q->irq_count = 0;
+	q->noirq = false;
 	q->log2_entries = m->aq_size;
 	q->sq_base = m->asq_base;
 	q->cq_base = m->acq_base;
@@ -465,8 +518,23 @@ static uint64_t read_status(const struct csrec_model *m)
 	return val;
 }
 
+/* DB_STATE: a completion on its way to the host does not count yet. */
+static uint64_t queue_progress(const struct csrec_model *m, unsigned int qid)
+{
+	const struct queue *q;
+
+	if (qid > N_IOQ || m->queue[qid].state == QUEUE_FREE)
+		return 0;
+	q = &m->queue[qid];
+	return (uint64_t)q->tail << CSREC_DBS_SQ_TAIL_SHIFT |
+	       (uint64_t)(q->posted - q->posting) << CSREC_DBS_CQ_TAIL_SHIFT;
+}
+
 static uint64_t read_reg(const struct csrec_model *m, uint32_t off)
 {
+	if (off >= DB_BASE && off < CSREC_BAR_REG_SIZE &&
+	    (off & ((1u << DB_STRIDE_LOG2) - 1)) == CSREC_DB_STATE)
+		return queue_progress(m, (off - DB_BASE) >> DB_STRIDE_LOG2);
 	switch (off) {
 	case CSREC_REG_ID:
 		return CSREC_ID_MAGIC | (uint64_t)CSREC_HW_MINOR << CSREC_ID_MINOR_SHIFT |
@@ -520,6 +588,8 @@ static void doorbell(struct csrec_model *m, unsigned int qid, uint64_t val)
 		goto bad;
 	q->tail = tail;
 	q->head = head;
+	if (head == q->posted)
+		q->unseen = 0;
 	CNT(m, DOORBELLS)++;
 	return;
 bad:
@@ -570,22 +640,28 @@ bad:
 
 unsigned int csrec_model_step(struct csrec_model *m, unsigned int cycles)
 {
-	uint64_t start = CNT(m, CYCLES);
+	uint64_t start = CNT(m, CYCLES), ran = 0;
 	unsigned int idle = 0;
 
-	while (idle <= N_IOQ && CNT(m, CYCLES) - start < cycles) {
+	while (ran < cycles) {
 		struct queue *q = &m->queue[m->turn];
 
 		m->turn = (m->turn + 1) % (1 + N_IOQ);
-		if (!runnable(q)) {
-			idle++;
-			continue;
+		if (runnable(q)) {
+			idle = 0;
+			m->slice_left = SLICE;
+			swapcontext(&m->main_ctx, &q->ctx);
+			if (m->disabling)
+				try_disable(m);
+		} else if (++idle > N_IOQ) {
+			uint64_t left = timer_left(m, cycles - ran);
+
+			if (!left)
+				break;
+			CNT(m, CYCLES) += left;
 		}
-		idle = 0;
-		m->slice_left = SLICE;
-		swapcontext(&m->main_ctx, &q->ctx);
-		if (m->disabling)
-			try_disable(m);
+		run_timers(m);
+		ran = CNT(m, CYCLES) - start;
 	}
 	/* the last thing done may have cost more than was asked for */
 	return CNT(m, CYCLES) - start < cycles ? CNT(m, CYCLES) - start : cycles;
@@ -596,7 +672,7 @@ bool csrec_model_busy(const struct csrec_model *m)
 	unsigned int i;
 
 	for (i = 0; i <= N_IOQ; i++)
-		if (runnable(&m->queue[i]))
+		if (runnable(&m->queue[i]) || m->queue[i].unseen)
 			return true;
 	return false;
 }
@@ -622,6 +698,7 @@ void csrec_model_reset(struct csrec_model *m)
 
 	for (i = 0; i <= N_IOQ; i++) {
 		m->queue[i].state = QUEUE_FREE;
+		m->queue[i].unseen = 0;
 		m->queue[i].host.late = false;
 	}
 	forget_tables(m);

@@ -67,6 +67,14 @@ struct queue {
 	uint64_t sq_base, cq_base;
 	uint32_t tail, fetched;		/* SQ, free-running */
 	uint32_t posted, head;		/* CQ, free-running */
+	bool posting;			/* the last posted one is still on its way */
+
+	/* Interrupt coalescing */
+	bool noirq;
+	uint16_t irq_count;
+	uint32_t irq_cycles;
+	unsigned int unseen;		/* completions that wait for an interrupt */
+	uint64_t irq_at;		/* cycle at which the first has waited long enough */
 
 	/* What it waits for; NULL while it can simply run. */
 	bool (*ready)(const struct queue *q);

@@ -658,11 +658,18 @@ static int do_queue_create(struct queue *q, const void *body, struct result *res
 		return fail(res, CSREC_ST_BAD_ALIGN, BODY_FIELD(queue, sq_base), b->sq_base);
 	if (b->cq_base % sizeof(struct csrec_cqe))
 		return fail(res, CSREC_ST_BAD_ALIGN, BODY_FIELD(queue, cq_base), b->cq_base);
+	if (b->irq_count > 1 && !b->irq_cycles)
+		return fail(res, CSREC_ST_BAD_VALUE, BODY_FIELD(queue, irq_count), b->irq_count);
+	if (b->qflags & ~CSREC_QUEUE_HW_F_ALL)
+		return fail(res, CSREC_ST_BAD_VALUE, BODY_FIELD(queue, qflags), b->qflags);
 
 	new = &q->m->queue[b->qid];
 	new->log2_entries = b->log2_entries;
 	new->vector = b->vector;
 	new->domain = b->domain;
+	new->noirq = b->qflags & CSREC_QUEUE_HW_F_NOIRQ;
+	new->irq_count = b->irq_count;
+	new->irq_cycles = b->irq_cycles;
 	new->sq_base = b->sq_base;
 	new->cq_base = b->cq_base;
 	queue_start(new);
@@ -816,8 +823,7 @@ static const struct command {
 	  { HEAD(rsvd4), BODY(desc, rsvd16) } },
 	{ CSREC_OP_MLP, do_mlp, CSREC_REG_CNT_BUSY_MLP, { HEAD(rsvd4), BODY(desc, rsvd16) } },
 	{ CSREC_OP_QUEUE_CREATE, do_queue_create, 0,
-	  { HEAD(rsvd4), BODY(queue, rsvd3), BODY(queue, irq_count),
-	    BODY(queue, qflags), BODY(queue, irq_cycles), BODY(queue, rsvd32) } },
+	  { HEAD(rsvd4), BODY(queue, rsvd3), BODY(queue, rsvd32) } },
 	{ CSREC_OP_QUEUE_DELETE, do_queue_delete, 0,
 	  { HEAD(rsvd4), BODY(queue, log2_entries), BODY(queue, rsvd3), BODY(queue, vector),
 	    BODY(queue, domain), BODY(queue, sq_base), BODY(queue, cq_base),

@@ -70,7 +70,7 @@ struct csrec_model {
 	/* By tag: accesses not yet answered; those that a reset made nobody's. */
 	std::unordered_map<uint32_t, std::shared_ptr<txn>> late, orphans;
 	uint32_t tag = 0;
-	uint64_t cycle = 0, progress = 0;	/* now; last cycle with progress */
+	uint64_t cycle = 0, progress = 0;	/* now; last cycle with progress, or a timer */
 	uint64_t rng;
 	bool in_bar = false;	/* within a BAR access: no callbacks */
 #ifdef CSREC_FST
@@ -285,7 +285,7 @@ void tick(csrec_model *m)
 	top->clk_i = 0;
 	top->eval();
 	dump(m, 0);
-	if (top->progress_o)
+	if (top->progress_o || top->timer_o)
 		m->progress = m->cycle;
 	if (top->rst_ni) {
 		port_sample(m, &m->hport);
@@ -370,6 +370,7 @@ int csrec_model_create(struct csrec_model **out, const struct csrec_model_config
 	m->dport.latency = cfg->dram_latency;
 	m->dport.bytes_x16 = BEAT * 16;
 	m->top->cfg_dram_size_i = cfg->dram_size;
+	m->top->cfg_first_count_i = cfg->first_count;
 	csrec_model_reset(m.get());
 	m->name = csrec_model_read(m.get(), 0x28, 8) >> 16 & 0xf ? "rtl, fp dpi" : "rtl, fp rtl";
 	csrec_model_reset(m.get());

@@ -45,6 +45,7 @@ struct csrec_model_config {
 	uint64_t seed;			/* for jitter and stalls */
 	const char *fst;		/* wave file, NULL for none; -ENOTSUP if not built in */
 	uint64_t fst_from, fst_to;	/* cycle window */
+	uint32_t first_count;		/* for tests: where a queue's counts begin; 0 */
 };
 
 #define CSREC_MODEL_CONFIG_DEFAULT { .dram_size = 256u << 20, .dram_latency = 40, \

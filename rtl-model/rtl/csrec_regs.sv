@@ -6,7 +6,7 @@
 // hits nothing writable. Reads of what is not there give 0. Neither ever answers with
 // an error or waits for anything but its own channel. A doorbell write is shown to
 // csrec_sched for one cycle (db_valid_o); db_ok_i says in the same cycle whether it was
-// legal.
+// legal, as dbs_value_i says at once what DB_STATE of queue dbs_queue_o is.
 
 `default_nettype none
 
@@ -58,6 +58,8 @@ module csrec_regs #(
   output      logic [6:0]  db_queue_o,
   output      logic [63:0] db_value_o,
   input  wire logic        db_ok_i,
+  output      logic [6:0]  dbs_queue_o,
+  input  wire logic [63:0] dbs_value_i,
 
   // status and events to count
   input  wire logic        st_ready_i,
@@ -206,8 +208,10 @@ module csrec_regs #(
   assign s_axil_rvalid_o = rvalid_q;
   assign s_axil_rdata_o = rdata_q;
 
-  logic [19:0] rd_addr;
+  logic [19:0] rd_addr, rd_rel;
   assign rd_addr = {1'b0, s_axil_araddr_i[18:3], 3'b000};
+  assign rd_rel = rd_addr - 20'(DbBase);
+  assign dbs_queue_o = 7'(rd_rel >> DbStrideLog2);
 
   logic [31:0] status;
   always_comb begin
@@ -262,6 +266,9 @@ module csrec_regs #(
         default:
           if (rd_addr >= csrec_pkg::REG_CNT_CYCLES && rd_addr < csrec_pkg::REG_CNT_END) begin
             rdata_q <= cnt_q[($clog2(NumCnt))'((rd_addr - csrec_pkg::REG_CNT_CYCLES) >> 3)];
+          end else if (rd_addr >= 20'(DbBase) &&
+                       rd_rel[DbStrideLog2-1:0] == DbStrideLog2'(csrec_pkg::DB_STATE)) begin
+            rdata_q <= dbs_value_i;
           end
       endcase
     end

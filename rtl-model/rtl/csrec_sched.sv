@@ -7,6 +7,8 @@
 // One FSM looks at the queues in turn and starts one command of each. A queue holds at
 // most one command that has been fetched but not started; it waits there for room in its
 // CQ, for its engine, for earlier commands (FENCE, F_FENCE), or for a fence value (WAIT).
+// Completions of a queue with interrupt coalescing wait for an interrupt (unseen_q) until
+// they are enough, consumed, or the first of them has waited long enough (left_q).
 // The FSM's own memory accesses (SQ entries, CQ entries, region table) are one request at
 // a time to csrec_mmu.
 //
@@ -26,6 +28,7 @@ module csrec_sched #(
   input  wire logic         clk_i,
   input  wire logic         rst_ni,
   input  wire logic [63:0]  dram_size_i,
+  input  wire logic [31:0]  first_count_i,  // of every queue; constant, 0 but in tests
 
   // csrec_regs
   input  wire logic         enable_i,
@@ -37,8 +40,12 @@ module csrec_sched #(
   input  wire logic [6:0]   db_queue_i,
   input  wire logic [63:0]  db_value_i,
   output      logic         db_ok_o,
+  input  wire logic [6:0]   dbs_queue_i,
+  output      logic [63:0]  dbs_value_o,
   output      logic         ready_o,
-  output      logic         busy_o,
+  output      logic         busy_o,   // CSREC_STATUS_BUSY
+  output      logic         waits_o,  // completions wait for an interrupt
+  output      logic         timer_o,  // and for the time to request it
   output      logic         fatal_o,
   output      logic [7:0]   fatal_code_o,
   output      logic         ev_command_o,
@@ -141,6 +148,11 @@ module csrec_sched #(
   logic [63:0]  cqb_q    [0:NumQ-1];
   logic [15:0]  vector_q [0:NumQ-1];
   logic [15:0]  domain_q [0:NumQ-1];
+  logic [NumQ-1:0] noirq_q;
+  logic [15:0]  icnt_q   [0:NumQ-1];  // completions an interrupt; 0 is 1
+  logic [31:0]  icyc_q   [0:NumQ-1];  // cycles the first of fewer may wait
+  logic [15:0]  unseen_q [0:NumQ-1];  // completions that wait for an interrupt
+  logic [31:0]  left_q   [0:NumQ-1];  // cycles that the first of them may still wait
   logic [31:0]  tail_q   [0:NumQ-1];  // counts, see CSREC_DB_*
   logic [31:0]  head_q   [0:NumQ-1];
   logic [31:0]  fetched_q[0:NumQ-1];
@@ -195,6 +207,54 @@ module csrec_sched #(
       db_ok_o = exists_q[db_q] && !(del_q && db_q == del_qid_q) && !disable_q &&
                 db_tail - tail_q[db_q] <= fetched_q[db_q] + (32'd1 << log2_q[db_q]) - tail_q[db_q] &&
                 db_head - head_q[db_q] <= posted_q[db_q] - head_q[db_q];
+    end
+  end
+
+  // How far a queue is. A completion on its way to the host does not count yet.
+  logic [QW-1:0] dbs_q;
+  assign dbs_q = dbs_queue_i[QW-1:0];
+  always_comb begin
+    dbs_value_o = '0;
+    if (32'(dbs_queue_i) < NumQ && exists_q[dbs_q]) begin
+      dbs_value_o[csrec_pkg::DBS_SQ_TAIL_SHIFT+:32] = tail_q[dbs_q];
+      dbs_value_o[csrec_pkg::DBS_CQ_TAIL_SHIFT+:32] =
+          posted_q[dbs_q] - 32'(state_q == StPostRsp && pst_qid_q == dbs_q);
+    end
+  end
+
+  // ------------------------------------------------- interrupt coalescing
+  logic [NumQ-1:0] waits, due;
+  logic            due_any;
+  logic [QW-1:0]   due_q;
+  always_comb begin
+    due_any = 1'b0;
+    due_q = '0;
+    for (int unsigned i = 0; i < NumQ; i++) begin
+      waits[i] = unseen_q[i] != '0;
+      due[i] = waits[i] && left_q[i] == '0;
+      if (due[i] && !due_any) begin
+        due_any = 1'b1;
+        due_q = QW'(i);
+      end
+    end
+  end
+  assign waits_o = waits != '0;
+  assign timer_o = (waits & ~due) != '0;
+
+  // The completion that has just become visible: does it end the wait, or begin or join
+  // one? It does neither when the host has consumed it before its write was answered.
+  logic [31:0] pst_head;
+  logic        pst_irq, pst_wait;
+  always_comb begin
+    pst_head = db_ok_o && db_q == pst_qid_q ? db_head : head_q[pst_qid_q];
+    pst_irq = 1'b0;
+    pst_wait = 1'b0;
+    if (!pst_noirq_q && !noirq_q[pst_qid_q]) begin
+      if (icnt_q[pst_qid_q] <= 16'd1) pst_irq = 1'b1;
+      else if (pst_head != posted_q[pst_qid_q]) begin
+        pst_irq = unseen_q[pst_qid_q] + 16'd1 == icnt_q[pst_qid_q];
+        pst_wait = !pst_irq;
+      end
     end
   end
 
@@ -356,11 +416,11 @@ module csrec_sched #(
       csrec_pkg::OP_QUEUE_CREATE, csrec_pkg::OP_QUEUE_DELETE: begin
         if (b[csrec_pkg::BODY_QUEUE_RSVD32_LSB+:csrec_pkg::BODY_QUEUE_RSVD32_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_RSVD32_LSB)};
-        if (b[csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB+:csrec_pkg::BODY_QUEUE_IRQ_CYCLES_W] != '0)
+        if (del && b[csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB+:csrec_pkg::BODY_QUEUE_IRQ_CYCLES_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB)};
-        if (b[csrec_pkg::BODY_QUEUE_QFLAGS_LSB+:csrec_pkg::BODY_QUEUE_QFLAGS_W] != '0)
+        if (del && b[csrec_pkg::BODY_QUEUE_QFLAGS_LSB+:csrec_pkg::BODY_QUEUE_QFLAGS_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_QFLAGS_LSB)};
-        if (b[csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB+:csrec_pkg::BODY_QUEUE_IRQ_COUNT_W] != '0)
+        if (del && b[csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB+:csrec_pkg::BODY_QUEUE_IRQ_COUNT_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB)};
         if (del && b[csrec_pkg::BODY_QUEUE_CQ_BASE_LSB+:csrec_pkg::BODY_QUEUE_CQ_BASE_W] != '0)
           reserved = {1'b1, bfield(csrec_pkg::BODY_QUEUE_CQ_BASE_LSB)};
@@ -420,6 +480,8 @@ module csrec_sched #(
   logic [15:0] q_id, q_vector;
   logic [7:0]  q_log2;
   logic [63:0] q_sqb, q_cqb;
+  logic [15:0] q_icnt, q_flags;
+  logic [31:0] q_icyc;
   logic [QW-1:0] q_idx;
   assign q_id = body[csrec_pkg::BODY_QUEUE_QID_LSB+:16];
   assign q_idx = q_id[QW-1:0];
@@ -427,6 +489,9 @@ module csrec_sched #(
   assign q_vector = body[csrec_pkg::BODY_QUEUE_VECTOR_LSB+:16];
   assign q_sqb = body[csrec_pkg::BODY_QUEUE_SQ_BASE_LSB+:64];
   assign q_cqb = body[csrec_pkg::BODY_QUEUE_CQ_BASE_LSB+:64];
+  assign q_icnt = body[csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB+:16];
+  assign q_flags = body[csrec_pkg::BODY_QUEUE_QFLAGS_LSB+:16];
+  assign q_icyc = body[csrec_pkg::BODY_QUEUE_IRQ_CYCLES_LSB+:32];
 
   // ----------------------------------------------------- REGION_SET, pass 4
   logic [31:0] r_key, r_page_off;
@@ -576,6 +641,11 @@ module csrec_sched #(
       tail_q[db_q] <= db_tail;
       head_q[db_q] <= db_head;
       idle_q <= '0;
+      if (db_head == posted_q[db_q]) unseen_q[db_q] <= '0;
+    end
+
+    for (int unsigned i = 0; i < NumQ; i++) begin
+      if (left_q[i] != '0) left_q[i] <= left_q[i] - 32'd1;
     end
 
     case (state_q)
@@ -589,10 +659,13 @@ module csrec_sched #(
           cqb_q[0] <= acq_base_i;
           vector_q[0] <= '0;
           domain_q[0] <= '0;
-          tail_q[0] <= '0;
-          head_q[0] <= '0;
-          fetched_q[0] <= '0;
-          posted_q[0] <= '0;
+          noirq_q[0] <= 1'b0;
+          icnt_q[0] <= '0;
+          icyc_q[0] <= '0;
+          tail_q[0] <= first_count_i;
+          head_q[0] <= first_count_i;
+          fetched_q[0] <= first_count_i;
+          posted_q[0] <= first_count_i;
           open_q[0] <= '0;
           if (asq_base_i[5:0] != '0 || acq_base_i[3:0] != '0 || aq_log2_i == '0 ||
               32'(aq_log2_i) > MaxLog2Entries) begin
@@ -619,6 +692,10 @@ module csrec_sched #(
         cmd_q <= sqe_q[cur_q];
         if (disable_q) begin
           state_q <= StDrain;
+        end else if (due_any) begin
+          pst_qid_q <= due_q;
+          unseen_q[due_q] <= '0;
+          state_q <= StIrq;
         end else if (done_any) begin
           state_q <= StDone;
         end else if (del_q && open_q[del_qid_q] == '0) begin
@@ -639,6 +716,7 @@ module csrec_sched #(
           end else begin
             del_q <= 1'b0;
             exists_q[del_qid_q] <= 1'b0;
+            unseen_q[del_qid_q] <= '0;
             pst_qid_q <= '0;
             pst_open_q <= 1'b1;
             pst_noirq_q <= del_noirq_q;
@@ -810,6 +888,14 @@ module csrec_sched #(
           pst_status_q <= csrec_pkg::ST_BAD_ALIGN;
           pst_field_q <= bfield(csrec_pkg::BODY_QUEUE_CQ_BASE_LSB);
           pst_detail_q <= q_cqb;
+        end else if (q_icnt > 16'd1 && q_icyc == '0) begin
+          pst_status_q <= csrec_pkg::ST_BAD_VALUE;
+          pst_field_q <= bfield(csrec_pkg::BODY_QUEUE_IRQ_COUNT_LSB);
+          pst_detail_q <= 64'(q_icnt);
+        end else if ((q_flags & ~csrec_pkg::QUEUE_HW_F_ALL) != '0) begin
+          pst_status_q <= csrec_pkg::ST_BAD_VALUE;
+          pst_field_q <= bfield(csrec_pkg::BODY_QUEUE_QFLAGS_LSB);
+          pst_detail_q <= 64'(q_flags);
         end else begin
           exists_q[q_idx] <= 1'b1;
           stop_q[q_idx] <= 1'b0;
@@ -820,10 +906,13 @@ module csrec_sched #(
           cqb_q[q_idx] <= q_cqb;
           vector_q[q_idx] <= q_vector;
           domain_q[q_idx] <= body[csrec_pkg::BODY_QUEUE_DOMAIN_LSB+:16];
-          tail_q[q_idx] <= '0;
-          head_q[q_idx] <= '0;
-          fetched_q[q_idx] <= '0;
-          posted_q[q_idx] <= '0;
+          noirq_q[q_idx] <= (q_flags & csrec_pkg::QUEUE_HW_F_NOIRQ) != '0;
+          icnt_q[q_idx] <= q_icnt;
+          icyc_q[q_idx] <= q_icyc;
+          tail_q[q_idx] <= first_count_i;
+          head_q[q_idx] <= first_count_i;
+          fetched_q[q_idx] <= first_count_i;
+          posted_q[q_idx] <= first_count_i;
           open_q[q_idx] <= '0;
         end
       end
@@ -883,7 +972,12 @@ module csrec_sched #(
 
       StPostRsp: begin
         if (raw_rsp_valid_i) begin
-          state_q <= pst_noirq_q ? StScan : StIrq;
+          state_q <= pst_irq ? StIrq : StScan;
+          if (!raw_rsp_err_i && pst_irq) unseen_q[pst_qid_q] <= '0;
+          if (!raw_rsp_err_i && pst_wait) begin
+            unseen_q[pst_qid_q] <= unseen_q[pst_qid_q] + 16'd1;
+            if (!waits[pst_qid_q]) left_q[pst_qid_q] <= icyc_q[pst_qid_q];
+          end
           if (raw_rsp_err_i) begin
             stop_q[pst_qid_q] <= 1'b1;
             if (pst_qid_q == '0) begin
@@ -911,6 +1005,7 @@ module csrec_sched #(
           stop_q <= '0;
           held_q <= '0;
           wait_q <= '0;
+          for (int unsigned i = 0; i < NumQ; i++) unseen_q[i] <= '0;
           f_used_q <= '0;
           del_q <= 1'b0;
           fatal_q <= 1'b0;
@@ -929,6 +1024,7 @@ module csrec_sched #(
       held_q <= '0;
       bad_q <= '0;
       wait_q <= '0;
+      for (int unsigned i = 0; i < NumQ; i++) unseen_q[i] <= '0;
       f_used_q <= '0;
       del_q <= 1'b0;
       unit_busy_q <= '0;
@@ -940,6 +1036,24 @@ module csrec_sched #(
       served_q <= 1'b0;
     end
   end
+
+`ifndef SYNTHESIS
+  // What waits for an interrupt is of a queue that has some, less than would bring one, and
+  // not yet consumed; a timer runs no longer than it was told to.
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < NumQ; i++) begin
+      if (rst_ni && waits[i]) begin
+        assert (exists_q[i] && !noirq_q[i]) else $error("%m: waits for no interrupt");
+        assert (unseen_q[i] < icnt_q[i]) else $error("%m: waits though there are enough");
+        assert (head_q[i] != posted_q[i]) else $error("%m: consumed and still waits");
+        assert (left_q[i] <= icyc_q[i]) else $error("%m: waits too long");
+      end
+    end
+    if (rst_ni && msix_valid_o) begin
+      assert (exists_q[pst_qid_q] && !noirq_q[pst_qid_q]) else $error("%m: no such interrupt");
+    end
+  end
+`endif
 
 endmodule
 

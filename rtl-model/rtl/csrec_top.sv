@@ -29,7 +29,9 @@ module csrec_top #(
   input  wire logic         clk_i,
   input  wire logic         rst_ni,
   input  wire logic [63:0]  cfg_dram_size_i,  // bytes, constant
+  input  wire logic [31:0]  cfg_first_count_i,  // where queues' counts begin; 0 but in tests
   output      logic         busy_o,
+  output      logic         timer_o,     // a timer runs
   output      logic         progress_o,  // CNT_PROGRESS steps
 
   input  wire logic         s_axil_awvalid_i,
@@ -173,7 +175,9 @@ module csrec_top #(
   logic [63:0] asq_base, acq_base, db_value;
   logic [3:0]  aq_log2;
   logic [6:0]  db_queue;
-  logic        sched_ready, sched_busy, regs_busy, fatal;
+  logic        sched_ready, sched_busy, sched_waits, regs_busy, fatal;
+  logic [6:0]  dbs_queue;
+  logic [63:0] dbs_value;
   logic [7:0]  fatal_code;
   logic        ev_command, ev_error, ev_irq, ev_sched, ev_mmu;
   logic [4:0]  unit_busy;
@@ -210,7 +214,7 @@ module csrec_top #(
   logic [7:0]                rsp_status;
 
   assign progress_o = ev_sched || ev_mmu || emb_row || tt_step || int_step || mlp_step;
-  assign busy_o = sched_busy || regs_busy;
+  assign busy_o = sched_busy || sched_waits || regs_busy;
 
   csrec_regs #(
     .NumIoQueues(NumIoQueues),
@@ -255,6 +259,8 @@ module csrec_top #(
     .db_queue_o(db_queue),
     .db_value_o(db_value),
     .db_ok_i(db_ok),
+    .dbs_queue_o(dbs_queue),
+    .dbs_value_i(dbs_value),
     .st_ready_i(sched_ready),
     .st_busy_i(sched_busy),
     .st_fatal_i(fatal),
@@ -287,6 +293,7 @@ module csrec_top #(
     .clk_i,
     .rst_ni,
     .dram_size_i(cfg_dram_size_i),
+    .first_count_i(cfg_first_count_i),
     .enable_i(enable),
     .disable_i(disable_req),
     .asq_base_i(asq_base),
@@ -296,8 +303,12 @@ module csrec_top #(
     .db_queue_i(db_queue),
     .db_value_i(db_value),
     .db_ok_o(db_ok),
+    .dbs_queue_i(dbs_queue),
+    .dbs_value_o(dbs_value),
     .ready_o(sched_ready),
     .busy_o(sched_busy),
+    .waits_o(sched_waits),
+    .timer_o,
     .fatal_o(fatal),
     .fatal_code_o(fatal_code),
     .ev_command_o(ev_command),

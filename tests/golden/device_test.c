@@ -72,6 +72,9 @@ struct window {
 
 static struct window broken;	/* accesses fail */
 static struct window held;	/* reads and writes are not answered until let go */
+static struct window unanswered;	/* writes are done, but not answered until let go */
+static struct window spoilt, spoilt2;	/* what is read there is overwritten at once */
+static unsigned int spoilt_bytes;	/* and counted */
 
 static bool late;		/* answer host accesses later, in odd order */
 static uint32_t rng = 1;
@@ -81,7 +84,7 @@ static struct pending {
 	uint64_t addr;
 	void *buf;		/* read: the model's; write: our copy */
 	size_t len;
-	bool write;
+	bool write, done;
 } pending[256];
 static unsigned int npending;
 
@@ -116,12 +119,22 @@ static int touch(uint64_t addr, size_t len)
 
 static bool postpone(uint32_t tag, uint64_t addr, void *buf, size_t len, bool write)
 {
-	if (!late && !in_window(&held, addr, len))
+	if (!late && !in_window(&held, addr, len) && !in_window(&unanswered, addr, len))
 		return false;
 	if (npending == sizeof(pending) / sizeof(pending[0]))
 		bail("more host accesses in flight than the test has room for");
-	pending[npending++] = (struct pending){ tag, addr, buf, len, write };
+	pending[npending++] = (struct pending){ .tag = tag, .addr = addr, .buf = buf, .len = len,
+						.write = write };
 	return true;
+}
+
+static void read_host(void *buf, uint64_t addr, size_t len)
+{
+	memcpy(buf, host_at(addr), len);
+	if (in_window(&spoilt, addr, len) || in_window(&spoilt2, addr, len)) {
+		memset(host_at(addr), 0xff, len);
+		spoilt_bytes += len;
+	}
 }
 
 static int host_read(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
@@ -132,7 +145,7 @@ static int host_read(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_
 	if (postpone(tag, addr, buf, len, false))
 		return -EINPROGRESS;
 	if (!err)
-		memcpy(buf, host_at(addr), len);
+		read_host(buf, addr, len);
 	return err;
 }
 
@@ -145,8 +158,13 @@ static int host_write(void *opaque, uint32_t tag, uint64_t addr, const void *buf
 	if (!copy)
 		bail("out of memory");
 	memcpy(copy, buf, len);
-	if (postpone(tag, addr, copy, len, true))
+	if (postpone(tag, addr, copy, len, true)) {
+		if (!err && in_window(&unanswered, addr, len)) {
+			memcpy(host_at(addr), copy, len);
+			pending[npending - 1].done = true;
+		}
 		return -EINPROGRESS;
+	}
 	if (!err)
 		memcpy(host_at(addr), copy, len);
 	free(copy);
@@ -164,15 +182,16 @@ static bool answer_one(void)
 		unsigned int at = (start + i) % npending;
 
 		p = pending[at];
-		if (in_window(&held, p.addr, p.len))
+		if (in_window(&held, p.addr, p.len) ||
+		    (p.done && in_window(&unanswered, p.addr, p.len)))
 			continue;
 		pending[at] = pending[--npending];
 		err = p.addr < HOST_BASE || p.addr + p.len > HOST_BASE + HOST_SIZE ||
 		      in_window(&broken, p.addr, p.len) ? -EFAULT : 0;
-		if (!err && p.write)
+		if (!err && p.write && !p.done)
 			memcpy(host_at(p.addr), p.buf, p.len);
-		else if (!err)
-			memcpy(p.buf, host_at(p.addr), p.len);
+		else if (!err && !p.write)
+			read_host(p.buf, p.addr, p.len);
 		if (p.write)
 			free(p.buf);
 		csrec_model_host_done(m, p.tag, err);
@@ -521,7 +540,7 @@ static void make_region(uint32_t key, uint8_t kind, uint8_t rights, uint16_t dom
 
 static void fresh(void)
 {
-	broken = held = none;
+	broken = held = unanswered = spoilt = spoilt2 = none;
 	forget_pending();
 	csrec_model_reset(m);
 	memset(&tally, 0, sizeof(tally));
@@ -978,10 +997,7 @@ static void test_heads(void)
 		R(CSREC_OP_WAIT, fence, rsvd4), R(CSREC_OP_WAIT, fence, rsvd16),
 		R(CSREC_OP_EMB, desc, rsvd16), R(CSREC_OP_TT, desc, rsvd16),
 		R(CSREC_OP_INTERACT, desc, rsvd16), R(CSREC_OP_MLP, desc, rsvd16),
-		R(CSREC_OP_QUEUE_CREATE, queue, rsvd3), R(CSREC_OP_QUEUE_CREATE, queue, irq_count),
-		R(CSREC_OP_QUEUE_CREATE, queue, qflags),
-		R(CSREC_OP_QUEUE_CREATE, queue, irq_cycles),
-		R(CSREC_OP_QUEUE_CREATE, queue, rsvd32),
+		R(CSREC_OP_QUEUE_CREATE, queue, rsvd3), R(CSREC_OP_QUEUE_CREATE, queue, rsvd32),
 		R(CSREC_OP_QUEUE_DELETE, queue, log2_entries),
 		R(CSREC_OP_QUEUE_DELETE, queue, rsvd3), R(CSREC_OP_QUEUE_DELETE, queue, vector),
 		R(CSREC_OP_QUEUE_DELETE, queue, domain), R(CSREC_OP_QUEUE_DELETE, queue, sq_base),
@@ -1380,11 +1396,40 @@ static void test_queue_admin(void)
 		{ "cq_base not aligned", 3, 3, 0, 64, 8, CSREC_ST_BAD_ALIGN, BF(queue, cq_base), 8 },
 		{ "qid before the rest", 0, 0, 255, 1, 1, CSREC_ST_BAD_QUEUE, BF(queue, qid), 0 },
 	};
+	static const struct {
+		const char *name;
+		uint16_t count, flags;
+		uint32_t cycles;
+		uint16_t cq, status, field;
+		uint64_t detail;
+	} irq[] = {
+		{ "irq_count 2 without irq_cycles", 2, 0, 0, 0, CSREC_ST_BAD_VALUE,
+		  BF(queue, irq_count), 2 },
+		{ "... also where there are no interrupts", 65535, CSREC_QUEUE_HW_F_NOIRQ, 0, 0,
+		  CSREC_ST_BAD_VALUE, BF(queue, irq_count), 65535 },
+		{ "qflags 2", 0, 2, 0, 0, CSREC_ST_BAD_VALUE, BF(queue, qflags), 2 },
+		{ "qflags 0x8001", 2, 0x8001, 1, 0, CSREC_ST_BAD_VALUE, BF(queue, qflags), 0x8001 },
+		{ "cq_base before irq_count", 2, 2, 0, 8, CSREC_ST_BAD_ALIGN, BF(queue, cq_base),
+		  8 },
+		{ "irq_count before qflags", 3, 2, 0, 0, CSREC_ST_BAD_VALUE, BF(queue, irq_count),
+		  3 },
+	};
 	struct csrec_cmd c;
 	char name[80];
 	unsigned int i;
 
 	ready();
+	for (i = 0; i < sizeof(irq) / sizeof(irq[0]); i++) {
+		c = cmd(CSREC_OP_QUEUE_CREATE);
+		B(c, queue)->qid = 3;
+		B(c, queue)->log2_entries = 3;
+		B(c, queue)->cq_base = irq[i].cq;
+		B(c, queue)->irq_count = irq[i].count;
+		B(c, queue)->irq_cycles = irq[i].cycles;
+		B(c, queue)->qflags = irq[i].flags;
+		snprintf(name, sizeof(name), "QUEUE_CREATE: %s", irq[i].name);
+		expect(&admin, &c, irq[i].status, irq[i].field, irq[i].detail, name);
+	}
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 		c = cmd(CSREC_OP_QUEUE_CREATE);
 		B(c, queue)->qid = t[i].qid;
@@ -2240,6 +2285,576 @@ static void test_mlp(void)
 	run_operands(CSREC_OP_MLP, "MLP", &b, sizeof(b), o, 4);
 }
 
+/* --- interrupt coalescing, DB_STATE, counts that wrap --- */
+
+#define LONG_WAIT	1000000		/* cycles; no step of these tests takes as many */
+
+static void step(unsigned int cycles)
+{
+	csrec_model_step(m, cycles);
+	while (answer_one())
+		;
+}
+
+/* Runs until @n completions that were not taken are there, and then somewhat longer. */
+static void run_posted(const struct queue *q, unsigned int n)
+{
+	struct csrec_cqe cqe;
+	unsigned int i;
+
+	for (i = 0; i < 10000 && !posted(q, q->head + n - 1, &cqe); i++)
+		step(10);
+	if (i == 10000)
+		bail("a command got no completion");
+	for (i = 0; i < 20; i++)
+		step(10);
+}
+
+static struct csrec_cmd cmd_coalesce(const struct queue *q, uint16_t count, uint32_t cycles,
+				     uint16_t flags)
+{
+	struct csrec_cmd c = cmd_queue_create(q, DOMAIN);
+
+	B(c, queue)->irq_count = count;
+	B(c, queue)->irq_cycles = cycles;
+	B(c, queue)->qflags = flags;
+	return c;
+}
+
+/* @q anew, with these parameters. */
+static void coalesce(struct queue *q, uint16_t count, uint32_t cycles, uint16_t flags)
+{
+	struct csrec_cmd c = cmd_queue_delete(q->id);
+	unsigned int id = q->id;
+
+	make(&c);
+	ring_memory(q, id, 4, id, id == 1 ? H_SQ : H_SQ2, id == 1 ? H_CQ : H_CQ2);
+	c = cmd_coalesce(q, count, cycles, flags);
+	make(&c);
+}
+
+/* @n NOPs at once, until their completions are there. They are not taken. */
+static void nops(struct queue *q, unsigned int n, uint8_t flags)
+{
+	struct csrec_cmd c = cmd(CSREC_OP_NOP);
+	unsigned int i, before = q->tail - q->head;
+
+	c.flags = flags;
+	for (i = 0; i < n; i++)
+		put(q, &c);
+	ring(q);
+	run_posted(q, before + n);
+}
+
+static void take_all(struct queue *q)
+{
+	struct csrec_cqe cqe;
+
+	while (take(q, &cqe))
+		;
+	ring(q);
+}
+
+static uint64_t cycles_now(void)
+{
+	return reg(CSREC_REG_CNT_CYCLES);
+}
+
+static void test_coalescing(void)
+{
+	struct csrec_cmd c = cmd(CSREC_OP_NOP);
+	unsigned int n, i;
+	uint64_t from;
+
+	ready();
+	coalesce(&ioq, 3, LONG_WAIT, 0);
+	n = irqs[1];
+	nops(&ioq, 2, 0);
+	eq(irqs[1], n, "irq_count 3: no interrupt for two completions");
+	eq(reg(CSREC_REG_STATUS), CSREC_STATUS_READY, "... and the device is not BUSY meanwhile");
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n + 1, "... but with the third");
+	take_all(&ioq);
+	nops(&ioq, 7, 0);
+	eq(irqs[1], n + 3, "... and two for seven at once");
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n + 3, "... the seventh and eighth wait");
+	nops(&ioq, 2, CSREC_CMD_F_NOIRQ);
+	eq(irqs[1], n + 3, "completions with F_NOIRQ do not count");
+	c.opcode = 0x7f;
+	put(&ioq, &c);
+	ring(&ioq);
+	run_posted(&ioq, 11);
+	eq(irqs[1], n + 4, "one with an error does");
+	take_all(&ioq);
+
+	nops(&ioq, 2, 0);
+	take_all(&ioq);
+	from = cycles_now();
+	run();
+	ok(cycles_now() - from < LONG_WAIT / 2, "what the host has consumed waits no more");
+	eq(irqs[1], n + 4, "... and has no interrupt");
+	nops(&ioq, 2, 0);
+	eq(irqs[1], n + 4, "... the count begins anew");
+	take(&ioq, &(struct csrec_cqe){ 0 });
+	ring(&ioq);
+	step(100);
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n + 5, "what it has consumed of those that wait still counts");
+	take_all(&ioq);
+	eq(reg(CSREC_REG_CNT_IRQS), tally.irqs, "interrupts are counted");
+
+	coalesce(&ioq, 1, LONG_WAIT, 0);
+	n = irqs[1];
+	nops(&ioq, 4, 0);
+	eq(irqs[1], n + 4, "irq_count 1: an interrupt each, whatever irq_cycles");
+	coalesce(&ioq, 0, LONG_WAIT, 0);
+	n = irqs[1];
+	nops(&ioq, 4, 0);
+	eq(irqs[1], n + 4, "irq_count 0 is 1");
+	coalesce(&ioq, 2, LONG_WAIT, 0);
+	n = irqs[1];
+	for (i = 0; i < 5; i++) {
+		nops(&ioq, 2, 0);
+		take_all(&ioq);
+	}
+	eq(irqs[1], n + 5, "irq_count 2: one for each pair");
+}
+
+/* Cycles from now until @q's vector is requested, 0 if it is not. */
+static uint64_t until_irq(const struct queue *q)
+{
+	uint64_t from = cycles_now();
+	unsigned int i, n = irqs[q->vector];
+
+	for (i = 0; i < 20000 && irqs[q->vector] == n; i++)
+		step(1);
+	return irqs[q->vector] == n ? 0 : cycles_now() - from;
+}
+
+#define WAIT_CYCLES	6000
+#define SLACK		1000	/* cycles: run_posted() stops that late at most, and steps are coarse */
+
+static void test_irq_timer(void)
+{
+	struct csrec_cmd c;
+	struct csrec_cqe cqe;
+	unsigned int n, n2, i;
+	uint64_t from, t;
+
+	ready();
+	coalesce(&ioq, 8, WAIT_CYCLES, 0);
+	n = irqs[1];
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n, "fewer than irq_count wait");
+	ok(csrec_model_busy(m), "... which an idle device still runs for");
+	t = until_irq(&ioq);
+	ok(t > WAIT_CYCLES - SLACK && t < WAIT_CYCLES + SLACK,
+	   "... until the first has waited irq_cycles (%llu of %u)", (unsigned long long)t,
+	   WAIT_CYCLES);
+	run();
+	eq(irqs[1], n + 1, "... then one interrupt");
+	ok(!csrec_model_busy(m), "... and the device is idle");
+	nops(&ioq, 1, 0);
+	from = cycles_now();
+	while (cycles_now() - from < WAIT_CYCLES / 2)
+		step(10);
+	nops(&ioq, 1, 0);
+	t = until_irq(&ioq);
+	ok(t > SLACK && t < WAIT_CYCLES / 2 + SLACK, "the time is the first one's, not the last's");
+	run();
+	eq(irqs[1], n + 2, "... and one interrupt is for all");
+	nops(&ioq, 1, 0);
+	run();
+	eq(irqs[1], n + 3, "the next one waits anew, and not for ever");
+	take_all(&ioq);
+	nops(&ioq, 3, 0);
+	from = cycles_now();
+	while (cycles_now() - from < WAIT_CYCLES / 2)
+		step(10);
+	take_all(&ioq);
+	nops(&ioq, 1, 0);
+	t = until_irq(&ioq);
+	ok(t > WAIT_CYCLES - SLACK && t < WAIT_CYCLES + SLACK,
+	   "after the first was consumed the time is that of the next");
+	take_all(&ioq);
+
+	/* two queues, two timers, the longer one first */
+	coalesce(&ioq, 8, 2 * WAIT_CYCLES, 0);
+	coalesce(&ioq2, 8, WAIT_CYCLES, 0);
+	n = irqs[1];
+	n2 = irqs[2];
+	nops(&ioq, 1, 0);
+	nops(&ioq2, 1, 0);
+	until_irq(&ioq2);
+	ok(irqs[1] == n && irqs[2] == n2 + 1, "each queue has its own time: the shorter");
+	until_irq(&ioq);
+	run();
+	ok(irqs[1] == n + 1 && irqs[2] == n2 + 1, "... and the longer");
+
+	/* the device awaits memory while a completion waits */
+	coalesce(&ioq, 8, WAIT_CYCLES, 0);
+	n = irqs[1];
+	held = (struct window){ HOST_BASE + H_DATA, HOST_BASE + H_DATA + 0x1000 };
+	take_all(&ioq2);
+	c = cmd_copy(K_DRAM, 0, K_HOST, 0, 64);
+	put(&ioq2, &c);
+	ring(&ioq2);
+	nops(&ioq, 1, 0);
+	run();
+	eq(irqs[1], n + 1, "the time passes also while host memory does not answer");
+	held = none;
+	run();
+
+	/* the write of a completion fails: what waits is told of all the same */
+	coalesce(&ioq, 8, WAIT_CYCLES, 0);
+	n = irqs[1];
+	nops(&ioq, 1, 0);
+	broken = (struct window){ ioq.cq, ioq.cq + 4096 };
+	c = cmd(CSREC_OP_NOP);
+	put(&ioq, &c);
+	ring(&ioq);
+	run();
+	broken = none;
+	eq(irqs[1], n + 1, "a queue that has stopped still tells of what waits");
+
+	coalesce(&ioq, 0xffff, 0xffffffff, 0);
+	n = irqs[1];
+	nops(&ioq, 15, 0);
+	eq(irqs[1], n, "the largest count and time");
+	c = cmd_queue_delete(1);
+	expect_ok(&admin, &c, 0, "QUEUE_DELETE while completions wait");
+	run();
+	eq(irqs[1], n, "... forgets that they do");
+	ring_memory(&ioq, 1, 4, 1, H_SQ, H_CQ);
+	c = cmd_coalesce(&ioq, 2, LONG_WAIT, 0);
+	make(&c);
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n, "... a new queue begins at none");
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n + 1, "... and counts");
+	nops(&ioq, 1, 0);
+	set_reg(CSREC_REG_CTRL, 0);
+	run();
+	ok(irqs[1] == n + 1 && reg(CSREC_REG_STATUS) == 0, "disable forgets them, too");
+	enable();
+	ring_memory(&ioq, 1, 4, 1, H_SQ, H_CQ);
+	make_queue(&ioq, DOMAIN);
+	ring_memory(&ioq2, 2, 4, 2, H_SQ2, H_CQ2);
+	make_queue(&ioq2, DOMAIN);
+	coalesce(&ioq, 2, WAIT_CYCLES, 0);
+	n = irqs[1];
+	nops(&ioq, 1, 0);
+	csrec_model_reset(m);
+	forget_pending();
+	ok(!csrec_model_busy(m), "reset while a completion waits: idle");
+	for (i = 0; i < 2 * WAIT_CYCLES / 100; i++)
+		step(100);
+	eq(irqs[1], n, "... and no interrupt");
+
+	/*
+	 * The host sees a completion, and consumes it, before its write is answered. When it
+	 * is, there is nothing left to wait for an interrupt.
+	 */
+	for (i = 0; i < 2; i++) {
+		ready();
+		coalesce(&ioq, i ? 0 : 3, i ? 0 : LONG_WAIT, 0);
+		n = irqs[1];
+		unanswered = (struct window){ ioq.cq, ioq.cq + 4096 };
+		c = cmd(CSREC_OP_NOP);
+		put(&ioq, &c);
+		ring(&ioq);
+		while (!posted(&ioq, 0, &cqe))
+			step(10);
+		take_all(&ioq);
+		eq(reg(CSREC_REG_CNT_BAD_DOORBELL), 0,
+		   "a completion may be consumed before its write is answered");
+		unanswered = none;
+		from = cycles_now();
+		run();
+		ok(cycles_now() - from < LONG_WAIT / 2, "... then it does not wait");
+		eq(irqs[1], n + i, i ? "... but has its interrupt where each has one" :
+				       "... nor has an interrupt");
+	}
+}
+
+static void test_noirq_queue(void)
+{
+	static const uint32_t waits[][2] = { { 0, 0 }, { 1, 100 }, { 2, 100 }, { 3, LONG_WAIT } };
+	struct csrec_cmd c;
+	unsigned int i, n;
+
+	ready();
+	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		coalesce(&ioq, waits[i][0], waits[i][1], CSREC_QUEUE_HW_F_NOIRQ);
+		n = irqs[1];
+		nops(&ioq, 6, 0);
+		c = cmd(0x7f);
+		put(&ioq, &c);
+		broken = (struct window){ ioq.sq + 7 * 64, ioq.sq + 8 * 64 };
+		put(&ioq, &c);
+		ring(&ioq);
+		run_posted(&ioq, 8);
+		broken = none;
+		ok(!csrec_model_busy(m), "QFLAGS_NOIRQ, count %u, cycles %u: nothing waits",
+		   waits[i][0], waits[i][1]);
+		eq(irqs[1], n, "... and there is no interrupt");
+	}
+	coalesce(&ioq, 0, 0, 0);
+	n = irqs[1];
+	nops(&ioq, 1, 0);
+	eq(irqs[1], n + 1, "a queue without it after one with it has interrupts");
+}
+
+static uint64_t db_state(unsigned int qid)
+{
+	return reg(db_base + ((uint64_t)qid << db_shift) + CSREC_DB_STATE);
+}
+
+static uint64_t counts(uint32_t sq, uint32_t cq)
+{
+	return (uint64_t)sq << CSREC_DBS_SQ_TAIL_SHIFT | (uint64_t)cq << CSREC_DBS_CQ_TAIL_SHIFT;
+}
+
+static void test_db_state(void)
+{
+	uint32_t page = db_base + (1u << db_shift);
+	struct csrec_cmd c = cmd(CSREC_OP_NOP);
+	uint64_t bad;
+	unsigned int i, n;
+
+	csrec_model_reset(m);
+	for (i = n = 0; i < (CSREC_BAR_REG_SIZE - db_base) >> db_shift; i++)
+		n += db_state(i) != 0;
+	eq(n, 0, "DB_STATE before enable: 0 in each page");
+	ready();
+	eq(db_state(0), counts(admin.tail, admin.tail), "DB_STATE of the admin queue");
+	ok(admin.tail, "... which has done something");
+	for (i = 3, n = 0; i < (CSREC_BAR_REG_SIZE - db_base) >> db_shift; i++)
+		n += db_state(i) != 0;
+	eq(n, 0, "DB_STATE of queues that do not exist, or cannot: 0");
+	eq(db_state(1), 0, "DB_STATE of a new queue");
+	for (i = 0; i < 7; i++)
+		put(&ioq, &c);
+	ring(&ioq);
+	run();
+	ring(&ioq);
+	for (i = 0; i < 4; i++)
+		put(&ioq, &c);
+	ring(&ioq);
+	run();
+	eq(db_state(1), counts(11, 8), "eleven commands told, room for eight completions");
+	eq(db_state(2), 0, "... and none in the other queue");
+	eq(csrec_model_read(m, page + CSREC_DB_STATE, 4), 11, "lower half by a 4-byte read");
+	eq(csrec_model_read(m, page + CSREC_DB_STATE + 4, 4), 8, "upper half by a 4-byte read");
+	eq(csrec_model_read(m, page + CSREC_DB_STATE, 2) |
+	   csrec_model_read(m, page + CSREC_DB_STATE + 2, 4) |
+	   csrec_model_read(m, page + CSREC_DB_STATE + 4, 8), 0, "other reads give 0");
+	for (i = n = 0; i < 4096; i += 8)
+		n += i != CSREC_DB_STATE && reg(page + i) != 0;
+	eq(n, 0, "the doorbell reads as 0, and so does the rest of its page");
+	bad = reg(CSREC_REG_CNT_BAD_WRITE);
+	set_reg(page + CSREC_DB_STATE, 0);
+	eq(reg(CSREC_REG_CNT_BAD_WRITE), bad + 1, "a write to DB_STATE is dropped");
+	raw_doorbell(1, 99, 0);
+	raw_doorbell(1, 12, 9);
+	eq(db_state(1), counts(11, 8), "nor do refused doorbells change it");
+	take_all(&ioq);
+	run();
+	eq(db_state(1), counts(11, 11), "room given: all are there");
+
+	held = (struct window){ ioq.cq, ioq.cq + 4096 };
+	put(&ioq, &c);
+	ring(&ioq);
+	run();
+	eq(db_state(1), counts(12, 11), "a completion on its way does not count");
+	held = none;
+	run();
+	eq(db_state(1), counts(12, 12), "... until it is there");
+	c = cmd_queue_delete(1);
+	expect_ok(&admin, &c, 0, "QUEUE_DELETE");
+	eq(db_state(1), 0, "DB_STATE of a deleted queue: 0");
+	set_reg(CSREC_REG_CTRL, 0);
+	run();
+	eq(db_state(0) | db_state(2), 0, "DB_STATE after disable: 0");
+}
+
+/* Counts run modulo 2^32: queues that begin shortly before. */
+static void test_wrap(void)
+{
+	struct csrec_model_config cfg = CSREC_MODEL_CONFIG_DEFAULT;
+	struct csrec_model *usual = m;
+	struct csrec_cmd c = cmd(CSREC_OP_NOP);
+	struct csrec_cqe cqe;
+	uint32_t first = -32u;		/* a multiple of twice the ring: CQ slots start as zero */
+	unsigned int i, good, n;
+	uint64_t bad;
+
+	cfg.dram_size = DRAM_SIZE;
+	cfg.first_count = first;
+	if (csrec_model_create(&m, &cfg, dram, &ops, NULL))
+		bail("csrec_model_create() failed");
+	broken = held = none;
+	memset(&tally, 0, sizeof(tally));
+	ioq = ioq2 = (struct queue){ 0 };
+	ring_memory(&admin, 0, 4, 0, H_ASQ, H_ACQ);
+	admin.tail = admin.head = admin.irqs_seen = first;
+	set_reg(CSREC_REG_ASQ_BASE, admin.sq);
+	set_reg(CSREC_REG_ACQ_BASE, admin.cq);
+	set_reg(CSREC_REG_AQ_SIZE, admin.log2);
+	set_reg(CSREC_REG_CTRL, CSREC_CTRL_ENABLE);
+	run();
+	ring_memory(&ioq, 1, 4, 1, H_SQ, H_CQ);
+	ioq.tail = ioq.head = ioq.irqs_seen = first;
+	ring_memory(&ioq2, 2, 3, 2, H_SQ2, H_CQ2);
+	ioq2.tail = ioq2.head = ioq2.irqs_seen = first;
+	n = irqs[1];
+	c = cmd_coalesce(&ioq, 4, LONG_WAIT, 0);
+	make(&c);
+	make_queue(&ioq2, DOMAIN);
+	c = cmd(CSREC_OP_NOP);
+	for (i = good = 0; i < 50; i++) {
+		cqe = do1(&ioq2, &c);
+		good += is(&cqe, c.cid, CSREC_ST_OK, 0, 0) && cqe.sq_head == (uint16_t)ioq2.tail &&
+			db_state(2) == counts(ioq2.tail, ioq2.tail);
+	}
+	ok(good == 50 && ioq2.tail == 18, "one by one past 2^32: phase, sq_head, DB_STATE");
+	for (i = good = 0; i < 60; i++) {
+		cqe = do1(&admin, &c);
+		good += is(&cqe, c.cid, CSREC_ST_OK, 0, 0);
+	}
+	eq(good, 60, "... on the admin queue");
+
+	/* to four before, then eight at once, and doorbells that are wrong by one */
+	for (i = 0; i < 28; i += 4) {
+		nops(&ioq, 4, 0);
+		take_all(&ioq);
+	}
+	ok(ioq.tail == -4u && irqs[1] == n + 7, "four before 2^32");
+	bad = reg(CSREC_REG_CNT_BAD_DOORBELL);
+	raw_doorbell(1, 13, -4u);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "a tail one too far, past 2^32");
+	raw_doorbell(1, -5u, -4u);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "a tail going back");
+	raw_doorbell(1, -4u, -3u);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "a head beyond posted");
+	raw_doorbell(1, -4u, 0);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "... past 2^32");
+	nops(&ioq, 16, 0);
+	eq(db_state(1), counts(12, 12), "a whole ring at once past 2^32");
+	eq(irqs[1], n + 11, "... with an interrupt for every four");
+	raw_doorbell(1, -1u, 0);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "a tail going back past 2^32");
+	raw_doorbell(1, 12, 0);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), bad, "a head at 2^32 exactly");
+	ioq.head += 4;
+	raw_doorbell(1, 12, -1u);
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), ++bad, "a head going back past 2^32");
+	for (i = good = 0; i < 12; i++)
+		good += take(&ioq, &cqe) && is(&cqe, ioq2.tail ? cqe.cid : 0, CSREC_ST_OK, 0, 0);
+	eq(good, 12, "all completions are where they belong");
+	forget_pending();
+	csrec_model_destroy(m);
+	m = usual;
+}
+
+/* --- a host that changes what the device has read --- */
+
+static void test_single_fetch(void)
+{
+	struct csrec_mlp_desc d = {
+		.batch = 1, .in_dim = 16, .out_dim = 8, .act = CSREC_ACT_NONE,
+		.x_key = K_DRAM, .w_key = K_DRAM, .y_key = K_DRAM,
+		.x_off = A_TABLE, .w_off = A_TABLE + 0x1000, .y_off = A_OUT,
+		.x_stride = 64, .w_stride = 64, .y_stride = 64,
+	};
+	struct csrec_cmd c[8];
+	struct csrec_cqe cqe;
+	unsigned int i, good = 0, zeros = 0;
+	uint32_t v;
+
+	ready();
+	c[0] = cmd_fence_set(KEY(1, 9), DOMAIN, 0);
+	expect_ok(&admin, &c[0], 0, "FENCE_SET");
+	memset(f_at(A_TABLE), 0, 0x2000);
+	memset(f_at(A_OUT), 0xaa, 64);
+	memcpy(host + H_DATA, &d, sizeof(d));
+	spoilt = (struct window){ ioq.sq, ioq.sq + 8 * 64 };
+	spoilt2 = (struct window){ HOST_BASE + H_DATA, HOST_BASE + H_DATA + sizeof(d) };
+	spoilt_bytes = 0;
+	c[0] = cmd_fence(CSREC_OP_WAIT, KEY(1, 9), 1);
+	c[1] = cmd(CSREC_OP_NOP);
+	c[2] = cmd_fill(K_DRAM, 0, 4096, 0x12345678);
+	c[3] = cmd_copy(K_DRAM, 0x8000, K_DRAM, 0, 4096);
+	c[3].flags = CSREC_CMD_F_FENCE;
+	c[4] = cmd(CSREC_OP_MLP);
+	B(c[4], desc)->desc_key = K_HOST;
+	B(c[4], desc)->desc_len = sizeof(d);
+	c[5] = cmd(CSREC_OP_FENCE);
+	c[6] = cmd_fence(CSREC_OP_SIGNAL, KEY(1, 9), 5);
+	c[7] = cmd(0x77);
+	for (i = 0; i < 8; i++)
+		put(&ioq, &c[i]);
+	ring(&ioq);
+	run();
+	ok(!posted(&ioq, 0, &cqe) && host[H_SQ] == 0xff, "a WAIT blocks, its slot is overwritten");
+	c[0] = cmd_fence(CSREC_OP_SIGNAL, KEY(1, 9), 1);
+	expect_ok(&ioq2, &c[0], 1, "SIGNAL from elsewhere");
+	c[0] = cmd_fence(CSREC_OP_WAIT, KEY(1, 9), 1);
+	while (take(&ioq, &cqe))
+		good += (cqe.status >> CSREC_CQE_STATUS_SHIFT) ==
+			(cqe.cid == c[7].cid ? CSREC_ST_BAD_OPCODE : CSREC_ST_OK);
+	eq(good, 8, "commands do what they said when they were fetched");
+	eq(spoilt_bytes, 8 * 64 + sizeof(d), "each byte of commands and descriptor is read once");
+	for (i = good = 0; i < 1024; i++) {
+		memcpy(&v, region_mem(K_DRAM) + 0x8000 + 4 * i, 4);
+		good += v == 0x12345678;
+	}
+	for (i = 0; i < 8; i++)
+		zeros += f_at(A_OUT)[i] == 0;
+	ok(good == 1024 && zeros == 8, "... and so do FILL, COPY and MLP");
+	spoilt = spoilt2 = none;
+}
+
+/* Doorbells by the hundred, right and wrong: others are served, and nothing is lost. */
+static void test_doorbell_flood(void)
+{
+	static const unsigned int lens[] = { 1, 2, 4, 8 };
+	struct csrec_cmd c = cmd(CSREC_OP_NOP);
+	uint64_t bad, bad_write, state;
+	unsigned int i, len, off, good = 0, bad_db = 0, dropped = 0;
+
+	ready();
+	ring(&ioq2);
+	state = db_state(0);
+	bad = reg(CSREC_REG_CNT_BAD_DOORBELL);
+	bad_write = reg(CSREC_REG_CNT_BAD_WRITE);
+	for (i = 0; i < 400; i++) {
+		if (i % 4 == 3) {
+			good += !(do1(&ioq2, &c).status >> CSREC_CQE_STATUS_SHIFT);
+			continue;
+		}
+		len = lens[rnd() % 4];
+		off = rnd() % (4096 / len) * len;
+		if (rnd() % 4 == 0)
+			off = 0;
+		/* a count that is never right: queue 1 has done nothing and has 8 slots */
+		csrec_model_write(m, db_base + (1ull << db_shift) + off, len,
+				  (uint64_t)rnd() << 32 | rnd() << 8 | 0x80000009);
+		if (len == 8 && !off)
+			bad_db++;
+		else
+			dropped++;
+		csrec_model_step(m, rnd() % 8);
+	}
+	eq(good, 100, "a hundred commands amid wrong writes to another queue's doorbell page");
+	eq(reg(CSREC_REG_CNT_BAD_DOORBELL), bad + bad_db, "... refused doorbells are counted");
+	eq(reg(CSREC_REG_CNT_BAD_WRITE), bad_write + dropped, "... and dropped writes");
+	ok(db_state(1) == 0 && db_state(0) == state, "... and no other queue moved");
+	eq(reg(CSREC_REG_STATUS), CSREC_STATUS_READY, "... nor is the device BUSY");
+	expect_ok(&ioq, &c, 0, "the queue whose page it was works");
+}
+
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "registers", test_registers }, { "enable", test_enable },
 	{ "onchip", test_onchip_stays }, { "doorbells", test_doorbells },
@@ -2250,6 +2865,10 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "queue_admin", test_queue_admin }, { "in_flight", test_in_flight },
 	{ "held", test_held }, { "emb", test_emb }, { "tt", test_tt },
 	{ "interact", test_interact }, { "mlp", test_mlp },
+	{ "coalescing", test_coalescing }, { "irq_timer", test_irq_timer },
+	{ "noirq_queue", test_noirq_queue }, { "db_state", test_db_state },
+	{ "wrap", test_wrap }, { "single_fetch", test_single_fetch },
+	{ "doorbell_flood", test_doorbell_flood },
 };
 
 /* --- a trace of random commands, to be compared between models --- */

@@ -17,7 +17,7 @@
 
 /* Interface version: a major step breaks software, a minor step only adds. */
 #define CSREC_HW_MAJOR			1
-#define CSREC_HW_MINOR			0
+#define CSREC_HW_MINOR			1
 
 /*
  * PCI identity. 0x1234 is not an assigned vendor id; it is the one QEMU's own

@@ -333,9 +333,7 @@ static void test_reserved(void)
 	ok(RESERVED(&d, c, fence_set, rsvd6) && RESERVED(&d, c, fence_set, rsvd16),
 	   "FENCE_SET's");
 	c = cmd_queue(0, 0, 0, 0xffff, 0);
-	ok(RESERVED(&d, c, queue, rsvd3) && RESERVED(&d, c, queue, irq_count) &&
-	   RESERVED(&d, c, queue, qflags) && RESERVED(&d, c, queue, irq_cycles) &&
-	   RESERVED(&d, c, queue, rsvd32), "QUEUE_CREATE's");
+	ok(RESERVED(&d, c, queue, rsvd3) && RESERVED(&d, c, queue, rsvd32), "QUEUE_CREATE's");
 	c = cmd_delete(0, 0);
 	ok(RESERVED(&d, c, queue, log2_entries) && RESERVED(&d, c, queue, rsvd3) &&
 	   RESERVED(&d, c, queue, vector) && RESERVED(&d, c, queue, domain) &&
@@ -1108,6 +1106,141 @@ static void test_inval(void)
 	}
 }
 
+/* --- interrupt coalescing --- */
+
+#define LONG_WAIT	100000000	/* cycles; no test runs as many */
+
+static void put_nops(struct dev *d, unsigned int qid, unsigned int n)
+{
+	struct csrec_cmd c = cmd_plain(CSREC_OP_NOP, 0);
+
+	while (n--)
+		put(d, &d->q[qid], &c);
+	ring_doorbell(d, &d->q[qid]);
+}
+
+static void take_rest(struct dev *d, unsigned int qid)
+{
+	struct csrec_cqe e;
+
+	while (take(d, &d->q[qid], &e))
+		;
+	ring_doorbell(d, &d->q[qid]);
+}
+
+/* What is expected of @n completions, one by one or at once, @count an interrupt. */
+static bool coalesces(struct dev *d, unsigned int n, unsigned int count)
+{
+	unsigned int before = d->irqs[1], i;
+
+	if (rnd(d) % 2) {
+		put_nops(d, 1, n);
+		if (!run_posted(d, &d->q[1], n))
+			return false;
+	} else {
+		for (i = 1; i <= n; i++) {
+			put_nops(d, 1, 1);
+			if (!run_posted(d, &d->q[1], i) || d->irqs[1] - before != i / count)
+				return false;
+		}
+	}
+	take_rest(d, 1);
+	return d->irqs[1] - before == n / count && run(d) && d->irqs[1] - before == n / count;
+}
+
+static void test_coalescing(void)
+{
+	unsigned int i, n, irqs, lost = 0, late = 0, most = 0;
+	uint64_t from, t, shortest = -1ull;
+	struct csrec_cmd c;
+	struct dev d;
+	bool all = true;
+
+	open_dev(&d, 4);
+	for (i = 2; i <= 7; i++) {
+		make_coalescing(&d, 1, 4, 0, i, LONG_WAIT, 0);
+		for (n = 1; n <= 16; n += 1 + rnd(&d) % 3)
+			all &= coalesces(&d, n, i);
+		all &= good(&d, 0, cmd_delete(0, 1), 0);
+	}
+	ok(all, "an interrupt for every irq_count completions, none for what is consumed");
+
+	make_coalescing(&d, 1, 4, 0, 100, 3000, 0);
+	for (i = 0; i < 10; i++) {
+		struct csrec_cqe e;
+
+		irqs = d.irqs[1];
+		n = 1 + rnd(&d) % 4;
+		put_nops(&d, 1, n);
+		while (posted(&d, &d.q[1]) == d.q[1].head) {
+			csrec_model_step(d.m, 1);
+			if (!csrec_model_busy(d.m))
+				run(&d);
+		}
+		from = CNT(&d, CYCLES);
+		run(&d);
+		lost += d.irqs[1] == irqs || d.q[1].told != d.q[1].tail;
+		most = d.irqs[1] - irqs > most ? d.irqs[1] - irqs : most;
+		while (take(&d, &d.q[1], &e))
+			;
+		ring_doorbell(&d, &d.q[1]);
+		t = CNT(&d, CYCLES) - from;
+		if (!d.late_pct && t < shortest)
+			shortest = t;
+		late += t > 3000 + 20000;
+	}
+	ok(!lost && shortest >= 3000, "fewer have theirs after irq_cycles, not before");
+	ok(timing_late || (!late && most <= 2), "and not much later, nor one each");
+	must(&d, cmd_delete(0, 1));
+
+	/* the host takes what it sees at any time */
+	make_coalescing(&d, 1, 3, 0, 3, 150, 0);
+	lost = 0;
+	for (i = 0; i < 300; i++) {
+		n = (d.q[1].head + 8) - d.q[1].tail;
+		put_nops(&d, 1, n ? rnd(&d) % (n + 1) : 0);
+		csrec_model_step(d.m, rnd(&d) % 400);
+		if (rnd(&d) % 3 == 0) {
+			take_rest(&d, 1);
+		} else if (rnd(&d) % 3 == 0) {
+			run(&d);
+			lost += d.q[1].told != d.q[1].tail && d.q[1].head != d.q[1].tail;
+		}
+	}
+	run(&d);
+	ok(!lost && (d.q[1].told == d.q[1].tail || d.q[1].head == d.q[1].tail),
+	   "whatever the host takes and when: never is a completion left without");
+	take_rest(&d, 1);
+	must(&d, cmd_delete(0, 1));
+
+	/* deleted at any time around the interrupt's */
+	for (i = 0, late = 0; i < 40; i++) {
+		make_coalescing(&d, 1, 3, 0, 2 + i % 2, 300, 0);
+		put_nops(&d, 1, 1);
+		run_posted(&d, &d.q[1], 1);
+		csrec_model_step(d.m, rnd(&d) % 400);
+		c = cmd_delete(0, 1);
+		put(&d, &d.q[0], &c);
+		ring_doorbell(&d, &d.q[0]);
+		while (posted(&d, &d.q[0]) == d.q[0].head) {
+			if (!csrec_model_step(d.m, 1))
+				run(&d);
+		}
+		irqs = d.irqs[1];
+		run(&d);
+		late += d.irqs[1] != irqs;
+		take_rest(&d, 0);
+	}
+	ok(!late, "no interrupt of a queue after its deletion has completed");
+	make_coalescing(&d, 1, 3, 0, 2, LONG_WAIT, CSREC_QUEUE_HW_F_NOIRQ);
+	irqs = d.irqs[1];
+	put_nops(&d, 1, 8);
+	run(&d);
+	ok(d.irqs[1] == irqs && posted(&d, &d.q[1]) == 8 && !csrec_model_busy(d.m),
+	   "a queue without interrupts has none, and nothing waits there");
+	close_dev(&d);
+}
+
 static void test_disable(void)
 {
 	struct dev d;
@@ -1416,6 +1549,7 @@ int main(void)
 		test_fences();
 		test_delete();
 		test_inval();
+		test_coalescing();
 		test_disable();
 		test_bus_errors();
 		test_counters();

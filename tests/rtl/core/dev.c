@@ -96,6 +96,8 @@ static void host_irq(void *opaque, unsigned int vector)
 	struct dev *d = opaque;
 
 	d->irqs[vector < N_VECTORS ? vector : N_VECTORS]++;
+	if (vector < N_QUEUES && d->q[vector].live)
+		d->q[vector].told = posted(d, &d->q[vector]);
 }
 
 /* Answers one of the late accesses, any. */
@@ -168,6 +170,20 @@ bool run(struct dev *d)
 	return false;
 }
 
+bool run_posted(struct dev *d, const struct queue *q, unsigned int n)
+{
+	unsigned int i, rest = 40;
+
+	for (i = 0; i < 2000000 && rest; i++) {
+		csrec_model_step(d->m, 10);
+		if (posted(d, q) - q->head >= n)
+			rest--;
+		if (d->n_late && !d->hold && rnd(d) % 8 == 0)
+			answer_late(d);
+	}
+	return !rest;
+}
+
 static void init_queue(struct dev *d, unsigned int qid, unsigned int log2)
 {
 	struct queue *q = &d->q[qid];
@@ -231,6 +247,16 @@ bool take(struct dev *d, struct queue *q, struct csrec_cqe *cqe)
 		return false;
 	q->head++;
 	return true;
+}
+
+uint32_t posted(struct dev *d, const struct queue *q)
+{
+	struct queue ahead = *q;
+	struct csrec_cqe e;
+
+	while (ahead.head - q->head < 1u << q->log2 && take(d, &ahead, &e))
+		;
+	return ahead.head;
 }
 
 bool exec(struct dev *d, struct queue *q, const struct csrec_cmd *cmd, struct csrec_cqe *cqe)
@@ -309,6 +335,17 @@ struct csrec_cmd cmd_queue(uint16_t cid, unsigned int qid, unsigned int log2, ui
 	return c;
 }
 
+struct csrec_cmd cmd_coalesce(uint16_t cid, unsigned int qid, unsigned int log2, uint16_t domain,
+			      uint16_t irq_count, uint32_t irq_cycles, uint16_t qflags)
+{
+	struct csrec_cmd c = cmd_queue(cid, qid, log2, qid % N_VECTORS, domain);
+
+	AS(&c, queue)->irq_count = irq_count;
+	AS(&c, queue)->irq_cycles = irq_cycles;
+	AS(&c, queue)->qflags = qflags;
+	return c;
+}
+
 struct csrec_cmd cmd_delete(uint16_t cid, unsigned int qid)
 {
 	struct csrec_cmd c = cmd_plain(CSREC_OP_QUEUE_DELETE, cid);
@@ -351,5 +388,12 @@ void must(struct dev *d, struct csrec_cmd cmd)
 void make_queue(struct dev *d, unsigned int qid, unsigned int log2, uint16_t domain)
 {
 	must(d, cmd_queue(0, qid, log2, qid % N_VECTORS, domain));
+	init_queue(d, qid, log2);
+}
+
+void make_coalescing(struct dev *d, unsigned int qid, unsigned int log2, uint16_t domain,
+		     uint16_t irq_count, uint32_t irq_cycles, uint16_t qflags)
+{
+	must(d, cmd_coalesce(0, qid, log2, domain, irq_count, irq_cycles, qflags));
 	init_queue(d, qid, log2);
 }

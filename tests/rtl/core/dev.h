@@ -29,6 +29,7 @@ struct queue {
 	unsigned int id, log2;
 	uint64_t sq, cq;
 	uint32_t tail, head;
+	uint32_t told;		/* completions that were there at its last interrupt */
 };
 
 struct late {
@@ -72,6 +73,8 @@ void set(struct dev *d, uint32_t off, uint64_t val);
 
 /* Runs until the device is idle and no late answer is held; false: does not end. */
 bool run(struct dev *d);
+/* Runs until @q has @n completions that were not taken, and somewhat longer. */
+bool run_posted(struct dev *d, const struct queue *q, unsigned int n);
 
 /* Admin queue with 2^log2 entries, zeroed rings. */
 void enable(struct dev *d, unsigned int log2);
@@ -79,6 +82,8 @@ void disable(struct dev *d);
 void ring_doorbell(struct dev *d, struct queue *q);
 void put(struct dev *d, struct queue *q, const struct csrec_cmd *cmd);
 bool take(struct dev *d, struct queue *q, struct csrec_cqe *cqe);
+/* How many completions are there, counted as q->head is. */
+uint32_t posted(struct dev *d, const struct queue *q);
 /* One command, run to its end. False: no completion. */
 bool exec(struct dev *d, struct queue *q, const struct csrec_cmd *cmd, struct csrec_cqe *cqe);
 unsigned int cqe_status(const struct csrec_cqe *cqe);
@@ -96,6 +101,8 @@ struct csrec_cmd cmd_fence(uint8_t opcode, uint16_t cid, uint32_t key, uint64_t 
 struct csrec_cmd cmd_fence_set(uint16_t cid, uint32_t key, uint16_t domain, uint64_t value);
 struct csrec_cmd cmd_queue(uint16_t cid, unsigned int qid, unsigned int log2, uint16_t vector,
 			   uint16_t domain);
+struct csrec_cmd cmd_coalesce(uint16_t cid, unsigned int qid, unsigned int log2, uint16_t domain,
+			      uint16_t irq_count, uint32_t irq_cycles, uint16_t qflags);
 struct csrec_cmd cmd_delete(uint16_t cid, unsigned int qid);
 struct csrec_cmd cmd_region(uint16_t cid, uint32_t key, uint8_t kind, uint8_t rights,
 			    uint16_t domain, uint64_t base, uint64_t size);
@@ -104,5 +111,7 @@ struct csrec_cmd cmd_inval(uint16_t cid, uint32_t key);
 /* Set-up that must succeed: dies otherwise. */
 void must(struct dev *d, struct csrec_cmd cmd);
 void make_queue(struct dev *d, unsigned int qid, unsigned int log2, uint16_t domain);
+void make_coalescing(struct dev *d, unsigned int qid, unsigned int log2, uint16_t domain,
+		     uint16_t irq_count, uint32_t irq_cycles, uint16_t qflags);
 
 #endif /* CORE_DEV_H */

@@ -14,6 +14,10 @@
  * Much is legal, much has one bit or byte wrong. Commands that run at the same time never
  * touch the same bytes: each queue has its own domain and regions, what is read there is
  * never written by it, and within a queue all that writes has F_FENCE.
+ *
+ * Queues differ in interrupt coalescing. Their times are so long that they do not pass within
+ * a batch, so that the number of interrupts does not depend on the timing: it must be equal,
+ * too. With a sixth argument they are short, and no completion may be left without one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +39,8 @@ static const uint8_t kinds[N_REGIONS] = {
 
 static struct dev d;
 static uint64_t dice = 1;	/* decisions; not the timing's random numbers */
+static bool chaos;
+static uint16_t qflags[N_IO + 1];	/* of QUEUE_CREATE */
 
 static uint32_t roll(uint32_t n)
 {
@@ -363,6 +369,9 @@ static struct csrec_cmd make_admin(uint16_t cid)
 	switch (roll(8)) {
 	case 0:
 		c = cmd_queue(cid, 4, 1 + roll(12), roll(5), roll(9));
+		AS(&c, queue)->irq_count = roll(4);
+		AS(&c, queue)->irq_cycles = roll(3);
+		AS(&c, queue)->qflags = roll(3);
 		break;
 	case 1:
 		c = cmd_delete(cid, 4);
@@ -450,10 +459,15 @@ static void run_batch(unsigned int batch)
 	}
 	for (q = 1; q <= N_IO; q++)
 		ring_doorbell(&d, &d.q[q]);
-	if (!run(&d))
-		printf("batch %u does not end\n", batch);
 	for (q = 1; q <= N_IO; q++)
+		if (!run_posted(&d, &d.q[q], n[q]))
+			printf("batch %u does not end\n", batch);
+	for (q = 1; q <= N_IO; q++) {
 		print_completions(q, batch, n[q]);
+		printf("batch %u queue %u interrupts %u\n", batch, q, d.irqs[q]);
+		/* nothing waits for an interrupt any more */
+		ring_doorbell(&d, &d.q[q]);
+	}
 
 	n[0] = 1 + roll(PER_BATCH);
 	for (i = 0; i < n[0]; i++) {
@@ -466,17 +480,26 @@ static void run_batch(unsigned int batch)
 	print_completions(0, batch, n[0]);
 
 	for (q = 1; q <= N_IO; q++) {
-		ring_doorbell(&d, &d.q[q]);
 		/* on-chip output where it can be seen */
 		c = cmd_copy(0, key(q, OUT_ONCHIP), 0, key(q, OUT_DRAM), AREA - 0x10000, 0x10000);
 		put(&d, &d.q[q], &c);
 		ring_doorbell(&d, &d.q[q]);
-		run(&d);
+		run_posted(&d, &d.q[q], 1);
 		print_completions(q, batch, 1);
+		ring_doorbell(&d, &d.q[q]);
 		printf("batch %u queue %u memory %016llx %016llx\n", batch, q,
 		       (unsigned long long)checksum(host_ptr(&d, base_of(q, OUT_HOST)), AREA),
 		       (unsigned long long)checksum(d.dram + base_of(q, OUT_DRAM), AREA));
 	}
+}
+
+static void make_any_queue(unsigned int q)
+{
+	uint16_t irq_count = roll(3) ? 2 + roll(PER_BATCH) : roll(2);
+	uint32_t irq_cycles = chaos ? 1 + roll(roll(2) ? 40 : 5000) : 1u << 31;
+
+	qflags[q] = roll(5) ? 0 : CSREC_QUEUE_HW_F_NOIRQ;
+	make_coalescing(&d, q, 4, q, irq_count, irq_cycles, qflags[q]);
 }
 
 /* Admin queue, queues and regions as the commands expect them. */
@@ -487,7 +510,7 @@ static void set_up(void)
 	lists = HOST_BASE + (8u << 20);
 	enable(&d, 6);
 	for (q = 1; q <= N_IO; q++) {
-		make_queue(&d, q, 4, q);
+		make_any_queue(q);
 		for (which = 0; which < N_REGIONS; which++)
 			must(&d, make_region(q, which));
 		must(&d, cmd_fence_set(0, KEY(q, 0x55), q, 0));
@@ -499,11 +522,18 @@ static void set_up(void)
 
 		must(&d, cmd_region(0, KEY(100, 1), CSREC_REGION_ONCHIP, CSREC_RIGHT_WRITE, q,
 				    base_of(q, IN_ONCHIP), 0x10000));
-		if (!exec(&d, &d.q[q], &c, &e) || cqe_status(&e))
+		put(&d, &d.q[q], &c);
+		ring_doorbell(&d, &d.q[q]);
+		run_posted(&d, &d.q[q], 1);
+		if (!take(&d, &d.q[q], &e) || cqe_status(&e))
 			printf("cannot fill on-chip memory\n");
 		c = cmd_fill(0, key(q, OUT_ONCHIP), 0, 0x10000, 0);
-		if (!exec(&d, &d.q[q], &c, &e) || cqe_status(&e))
+		put(&d, &d.q[q], &c);
+		ring_doorbell(&d, &d.q[q]);
+		run_posted(&d, &d.q[q], 1);
+		if (!take(&d, &d.q[q], &e) || cqe_status(&e))
 			printf("cannot clear on-chip memory\n");
+		ring_doorbell(&d, &d.q[q]);
 		must(&d, cmd_inval(0, KEY(100, 1)));
 	}
 }
@@ -548,7 +578,8 @@ static bool admin(struct csrec_cmd c, struct csrec_cqe *e)
 
 static bool chaos_batch(void)
 {
-	unsigned int n[N_QUEUES], got, q, i, what = roll(6);
+	unsigned int n[N_QUEUES], got, q, i, what = roll(6), irqs = 0;
+	bool silent[N_QUEUES][PER_BATCH];	/* no interrupt for this cid */
 	struct csrec_cqe e;
 	struct csrec_cmd c;
 	bool good = true;
@@ -560,6 +591,7 @@ static bool chaos_batch(void)
 			c = make_command(q, i);
 			if (roll(2))
 				c.flags &= ~CSREC_CMD_F_FENCE;
+			silent[q][i] = (c.flags & CSREC_CMD_F_NOIRQ) || qflags[q];
 			put(&d, &d.q[q], &c);
 		}
 		ring_doorbell(&d, &d.q[q]);
@@ -573,6 +605,7 @@ static bool chaos_batch(void)
 		d.watch_from = d.q[q].sq;
 		d.watch_to = d.q[q].sq + RING_STRIDE;
 		d.watched = 0;
+		irqs = d.irqs[q];
 		break;
 	case 2:
 		i = roll(N_REGIONS);
@@ -592,7 +625,7 @@ static bool chaos_batch(void)
 	good &= run(&d) && !csrec_model_busy(d.m);
 	d.fail_to = 0;
 	if (what < 2) {
-		good &= !d.watched;
+		good &= !d.watched && d.irqs[q] == irqs;
 		d.watch_to = 0;
 	}
 	for (i = 1; i <= N_IO; i++) {
@@ -603,6 +636,9 @@ static bool chaos_batch(void)
 			good &= e.cid < n[i] && !cid[e.cid];
 			cid[e.cid % PER_BATCH] = true;
 			got++;
+			/* no interrupt is lost, unless the queue is */
+			if (what < 4 && !(what < 2 && i == q) && !silent[i][e.cid % PER_BATCH])
+				good &= d.q[i].told >= d.q[i].head;
 		}
 		/* all of them, but where the queue ended early */
 		good &= what >= 4 || (what < 2 && i == q) || got == n[i];
@@ -639,9 +675,10 @@ int main(int argc, char **argv)
 	cfg.stall_pct = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
 	dev_open(&d, &cfg);
 	d.late_pct = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
+	chaos = argc > 6;
 	fill_inputs();
 	set_up();
-	if (argc > 6) {
+	if (chaos) {
 		for (i = 0; i < batches && !bad; i++)
 			bad += !chaos_batch();
 		ok(!bad, "%u batches cut short in all ways, latency %s, stalls %s%%, late %s%%",
