@@ -283,6 +283,7 @@ struct csrec_dev {
 
 	struct rw_semaphore reset_lock;
 	enum csrec_state state;
+	bool stopped;			/* device lock: between shutdown and restart */
 	u64 reset_gen;
 
 	spinlock_t ctx_lock;	/* ctxs */
@@ -461,6 +462,9 @@ void csrec_fences_teardown(struct csrec_ctx *ctx);
 int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_fence_destroy(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp);
+
+/* csrec_dump.c */
+void csrec_dump(struct csrec_dev *csd, const struct csrec_queue *hung, const char *why);
 
 /* csrec_p2p.c */
 int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp);

@@ -22,6 +22,13 @@
 #define CSREC_HUNG_LOOKS	4
 #define CSREC_STUCK_LOOKS	16
 
+/* Of the driver's own: all DRAM, all on-chip memory, the bounce buffer; and one to be of use. */
+#define CSREC_MIN_REGIONS	4
+
+/* More than any device has; the allocators keep a bit for each unit. */
+#define CSREC_MAX_DRAM		BIT_ULL(40)
+#define CSREC_MAX_ONCHIP	BIT_ULL(32)
+
 /* 0, or what a caller gets who finds the device not working. */
 int csrec_dead(const struct csrec_dev *csd)
 {
@@ -49,8 +56,10 @@ int csrec_ctx_dead(const struct csrec_ctx *ctx)
 void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 {
 	struct csrec_ctx *ctx;
+	bool failed;
 
 	spin_lock(&csd->ctx_lock);
+	failed = csd->state == CSREC_LIVE && state == CSREC_FAILED;
 	/* gone is final, and more than failed */
 	if (csd->state < state)
 		WRITE_ONCE(csd->state, state);
@@ -64,6 +73,25 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 	list_for_each_entry(ctx, &csd->ctxs, node)
 		wake_up_all(&ctx->waitq);
 	spin_unlock(&csd->ctx_lock);
+
+	if (failed)
+		csrec_dump(csd, NULL, "device given up");
+}
+
+/*
+ * The status register; all ones, as of a device that is off the bus, also when an error on
+ * the way to it forbids looking.
+ */
+static u64 csrec_hw_status(struct csrec_dev *csd)
+{
+	return pci_channel_offline(csd->pdev) ? ~0ULL : csrec_read(csd, CSREC_REG_STATUS);
+}
+
+/* Is there a csrec device at all at the other end? */
+static bool csrec_hw_answers(struct csrec_dev *csd)
+{
+	return !pci_channel_offline(csd->pdev) &&
+	       (u32)csrec_read(csd, CSREC_REG_ID) == CSREC_ID_MAGIC;
 }
 
 /*
@@ -74,7 +102,7 @@ static int csrec_hw_check(struct csrec_dev *csd, u64 status)
 {
 	if (status != ~0ULL && status & CSREC_STATUS_READY)
 		return 0;
-	if ((u32)csrec_read(csd, CSREC_REG_ID) != CSREC_ID_MAGIC) {
+	if (!csrec_hw_answers(csd)) {
 		dev_err(&csd->pdev->dev, "device does not answer on the bus\n");
 		csrec_set_dead(csd, CSREC_GONE);
 	} else {
@@ -101,7 +129,7 @@ int csrec_hw_alive(struct csrec_dev *csd)
  */
 int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin)
 {
-	u64 status = csrec_read(csd, CSREC_REG_STATUS);
+	u64 status = csrec_hw_status(csd);
 	u64 progress, cycles;
 	int ret;
 
@@ -141,7 +169,7 @@ static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
 	u64 status;
 
 	for (;;) {
-		status = csrec_read(csd, CSREC_REG_STATUS);
+		status = csrec_hw_status(csd);
 		if (status == ~0ULL)
 			return -ENODEV;
 		if (ready && (status & CSREC_STATUS_FATAL)) {
@@ -172,7 +200,7 @@ static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
  */
 void csrec_hw_stop(struct csrec_dev *csd)
 {
-	if (csrec_read(csd, CSREC_REG_STATUS) != ~0ULL) {
+	if (csrec_hw_status(csd) != ~0ULL) {
 		csrec_write(csd, CSREC_REG_CTRL, 0);
 		csrec_hw_wait_ready(csd, false);
 	}
@@ -184,6 +212,13 @@ static int csrec_hw_start(struct csrec_dev *csd)
 {
 	struct csrec_admin *admin = &csd->admin;
 	int ret;
+
+	if (!csrec_hw_answers(csd)) {
+		ret = -ENODEV;
+		goto err_stop;
+	}
+	/* what a slot reset will need, without bus mastering */
+	pci_save_state(csd->pdev);
 
 	csrec_ring_reset(&admin->ring);
 	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
@@ -217,7 +252,7 @@ static int csrec_hw_identify(struct csrec_dev *csd)
 {
 	struct device *dev = &csd->pdev->dev;
 	u64 id = csrec_read(csd, CSREC_REG_ID);
-	unsigned int log2_entries, stride;
+	unsigned int log2_entries, stride, vectors, regions;
 	u64 db, end;
 
 	if (id == ~0ULL)
@@ -240,17 +275,33 @@ static int csrec_hw_identify(struct csrec_dev *csd)
 	csd->cap_engine = csrec_read(csd, CSREC_REG_CAP_ENGINE);
 	csd->cap_limit = csrec_read(csd, CSREC_REG_CAP_LIMIT);
 
+	/* no register is all ones in a device that is there */
+	if (csd->cap_queue == ~0ULL || csd->cap_table == ~0ULL || csd->cap_dram == ~0ULL ||
+	    csd->cap_onchip == ~0ULL || csd->cap_engine == ~0ULL || csd->cap_limit == ~0ULL)
+		return dev_err_probe(dev, -ENODEV, "device does not answer on the bus\n");
+
 	csd->nr_ioq = (csd->cap_queue >> CSREC_CAPQ_IOQ_SHIFT) & 0xff;
+	vectors = (csd->cap_queue >> CSREC_CAPQ_VECTORS_SHIFT) & 0xff;
 	log2_entries = (csd->cap_queue >> CSREC_CAPQ_ENTRIES_SHIFT) & 0xff;
 	stride = (csd->cap_queue >> CSREC_CAPQ_STRIDE_SHIFT) & 0xff;
 	db = csd->cap_queue >> CSREC_CAPQ_DB_SHIFT;
 	end = db + ((u64)(csd->nr_ioq + 1) << min(stride, 32U));
-	if (!csd->nr_ioq || csd->nr_ioq > 64 || log2_entries < CSREC_ADMIN_LOG2 ||
+	if (!csd->nr_ioq || csd->nr_ioq > 64 || !vectors || log2_entries < CSREC_ADMIN_LOG2 ||
 	    log2_entries > 16 || stride < 3 || end > pci_resource_len(csd->pdev, CSREC_BAR_REG) ||
 	    !IS_ALIGNED(db, 8))
 		return dev_err_probe(dev, -ENODEV, "bad queue capability 0x%016llx\n",
 				     csd->cap_queue);
 	csd->max_entries = 1U << log2_entries;
+
+	regions = (csd->cap_table >> CSREC_CAPT_REGIONS_SHIFT) & 0xffff;
+	if (regions < CSREC_MIN_REGIONS)
+		return dev_err_probe(dev, -ENODEV, "bad table capability 0x%016llx\n",
+				     csd->cap_table);
+	if (csd->cap_dram > CSREC_MAX_DRAM || csd->cap_onchip > CSREC_MAX_ONCHIP ||
+	    !IS_ALIGNED(csd->cap_dram, SZ_4K) || !IS_ALIGNED(csd->cap_onchip, 64))
+		return dev_err_probe(dev, -ENODEV,
+				     "bad memory capability: 0x%llx bytes of DRAM, 0x%llx on chip\n",
+				     csd->cap_dram, csd->cap_onchip);
 	return 0;
 }
 
@@ -374,6 +425,14 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 				    CSREC_BAR_REG);
 		goto err_put;
 	}
+	/* peer-to-peer memory claims nothing by itself */
+	if (pci_resource_len(pdev, CSREC_BAR_DRAM)) {
+		ret = pcim_request_region(pdev, CSREC_BAR_DRAM, CSREC_NAME);
+		if (ret) {
+			dev_err_probe(dev, ret, "cannot claim BAR %d\n", CSREC_BAR_DRAM);
+			goto err_put;
+		}
+	}
 	ret = csrec_hw_identify(csd);
 	if (ret)
 		goto err_put;
@@ -432,13 +491,19 @@ err_put:
 	return ret;
 }
 
-/* Stops the device and takes everything from the contexts, which stay as husks. */
+/*
+ * Stops the device and takes everything from the contexts, which stay as husks. The PCI
+ * core calls all that leads here, and to csrec_restart(), with the device locked.
+ */
 static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state state)
 {
 	struct csrec_ctx *ctx;
 
 	csrec_set_dead(csd, state);
-	disable_delayed_work_sync(&csd->watchdog);
+	/* again, without a restart in between: a reset or sleep that failed, then another */
+	if (!csd->stopped)
+		disable_delayed_work_sync(&csd->watchdog);
+	csd->stopped = true;
 
 	down_write(&csd->reset_lock);
 	csd->reset_gen++;
@@ -496,6 +561,7 @@ static int csrec_restart(struct csrec_dev *csd, const char *why)
 		dev_info(&csd->pdev->dev, "%s; contexts of before are dead\n", why);
 	}
 	enable_delayed_work(&csd->watchdog);
+	csd->stopped = false;
 	up_write(&csd->reset_lock);
 	return ret;
 }
@@ -527,7 +593,56 @@ static int csrec_resume(struct device *dev)
 
 static DEFINE_SIMPLE_DEV_PM_OPS(csrec_pm_ops, csrec_suspend, csrec_resume);
 
+/*
+ * An error that was not corrected has lost or spoiled some transfer, and nothing says whose:
+ * all contexts die. If the link has stayed up the device is only started anew; otherwise it
+ * must not be touched before its slot was reset.
+ */
+static pci_ers_result_t csrec_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct csrec_dev *csd = pci_get_drvdata(pdev);
+
+	switch (state) {
+	case pci_channel_io_normal:
+		csrec_shutdown_contexts(csd, CSREC_RESETTING);
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	case pci_channel_io_frozen:
+		csrec_shutdown_contexts(csd, CSREC_RESETTING);
+		return PCI_ERS_RESULT_NEED_RESET;
+	default:
+		dev_err(&pdev->dev, "given up by the bus: remove it\n");
+		csrec_shutdown_contexts(csd, CSREC_GONE);
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+}
+
+static pci_ers_result_t csrec_mmio_enabled(struct pci_dev *pdev)
+{
+	return csrec_hw_answers(pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_RECOVERED :
+							 PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t csrec_slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	return csrec_hw_answers(pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_RECOVERED :
+							 PCI_ERS_RESULT_DISCONNECT;
+}
+
+static void csrec_error_resume(struct pci_dev *pdev)
+{
+	struct csrec_dev *csd = pci_get_drvdata(pdev);
+
+	/* the error of a neighbour may be resumed here, too */
+	if (csd->stopped)
+		csrec_restart(csd, "bus error");
+}
+
 static const struct pci_error_handlers csrec_err_handlers = {
+	.error_detected = csrec_error_detected,
+	.mmio_enabled = csrec_mmio_enabled,
+	.slot_reset = csrec_slot_reset,
+	.resume = csrec_error_resume,
 	.reset_prepare = csrec_reset_prepare,
 	.reset_done = csrec_reset_done,
 };

@@ -560,6 +560,7 @@ void csrec_queue_watchdog(struct work_struct *work)
 		if (!q || q->failed || !csrec_queue_in_flight(q))
 			continue;
 		dev_err(&csd->pdev->dev, "no progress: queue %u reset\n", q->qid);
+		csrec_dump(csd, q, "no progress: queue reset");
 		mutex_lock(&q->submit_lock);
 		WRITE_ONCE(q->failed, true);
 		mutex_unlock(&q->submit_lock);
