@@ -41,6 +41,8 @@ static inline void __iomem *csrec_pcim_iomap_region(struct pci_dev *pdev, int ba
 }
 
 #define pcim_iomap_region csrec_pcim_iomap_region
+/* managed, too, after pcim_enable_device() */
+#define pcim_request_region pci_request_region
 
 #endif
 

@@ -115,7 +115,7 @@ static int csrec_hw_check(struct csrec_dev *csd, u64 status)
 /* 0, or -ENODEV or -EIO: the device is found dead, and marked so. */
 int csrec_hw_alive(struct csrec_dev *csd)
 {
-	return csrec_hw_check(csd, csrec_read(csd, CSREC_REG_STATUS));
+	return csrec_hw_check(csd, csrec_hw_status(csd));
 }
 
 /**

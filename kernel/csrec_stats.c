@@ -21,6 +21,9 @@ void csrec_stats_look(struct csrec_dev *csd)
 	bool anew = false;
 	unsigned int i;
 
+	/* after an error on the way to it, until that is mended */
+	if (pci_channel_offline(csd->pdev))
+		return;
 	mutex_lock(&c->lock);
 	for (i = 0; i < CSREC_NR_COUNTERS; i++) {
 		now[i] = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
@@ -53,7 +56,7 @@ void csrec_stats_counters(struct csrec_dev *csd, u64 *counters)
 	enum csrec_state state = READ_ONCE(csd->state);
 
 	lockdep_assert_held(&csd->reset_lock);
-	if ((state == CSREC_LIVE || state == CSREC_FAILED) && !pci_channel_offline(csd->pdev))
+	if (state == CSREC_LIVE || state == CSREC_FAILED)
 		csrec_stats_look(csd);
 	mutex_lock(&csd->counters.lock);
 	memcpy(counters, csd->counters.total, sizeof(csd->counters.total));

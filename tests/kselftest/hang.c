@@ -2,6 +2,7 @@
 /*
  * The watchdog, against a device that hangs on purpose (hang_sim.c). Run by hang.sh.
  */
+#include <dirent.h>
 #include <libgen.h>
 
 #include "csrec_test.h"
@@ -21,10 +22,68 @@ FIXTURE(hang)
 	char reset[96];
 };
 
+#define DUMPS	"/sys/class/devcoredump"
+
+/* How many dumps there are; the text of one of them. -ENOENT: this kernel keeps none. */
+static int dumps(char *text, size_t len)
+{
+	DIR *d = opendir(DUMPS);
+	struct dirent *e;
+	char path[512];
+	int n = 0;
+
+	text[0] = '\0';
+	if (!d)
+		return -ENOENT;
+	while ((e = readdir(d))) {
+		int fd;
+		ssize_t got = 0, more;
+
+		if (strncmp(e->d_name, "devcd", 5))
+			continue;
+		snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
+		fd = open(path, O_RDONLY);
+		while (fd >= 0 && (more = read(fd, text + got, len - 1 - got)) > 0)
+			got += more;
+		text[got] = '\0';
+		close(fd);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+/* Whoever has read a dump writes to it, and it goes. */
+static void drop_dumps(void)
+{
+	struct dirent *e;
+	char path[512];
+	DIR *d;
+
+	for (int i = 0; i < 1000; i++) {
+		bool any = false;
+
+		d = opendir(DUMPS);
+		while (d && (e = readdir(d))) {
+			if (strncmp(e->d_name, "devcd", 5))
+				continue;
+			snprintf(path, sizeof(path), DUMPS "/%s/data", e->d_name);
+			write_file(path, "0");
+			any = true;
+		}
+		if (d)
+			closedir(d);
+		if (!any)
+			return;
+		usleep(10000);
+	}
+}
+
 FIXTURE_SETUP(hang)
 {
 	char link[256] = {};
 
+	drop_dumps();
 	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
 	snprintf(self->reset, sizeof(self->reset), "/sys/bus/pci/devices/%s/reset",
 		 basename(link));
@@ -54,6 +113,7 @@ static int begin(int fd, int q, uint32_t fence, uint16_t mode)
 TEST_F(hang, slow_is_not_hung)
 {
 	struct csrec_cmd truth = cmd_make(CSREC_OP_NOP, TRUTH);
+	static char text[300 * KIB];
 	struct csrec_cqe cqes[2];
 	int q2 = q_create(self->fd, 2);
 
@@ -65,6 +125,7 @@ TEST_F(hang, slow_is_not_hung)
 	EXPECT_EQ(0, fence_signal(self->fd, self->fence, 1));
 	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
 	EXPECT_EQ(0, cqe_status(cqes));
+	EXPECT_GE(0, dumps(text, sizeof(text)));
 }
 
 /* No progress: the queue with work in flight is reset, and nothing else is. */
@@ -101,10 +162,65 @@ TEST_F(hang, queue_is_reset)
 	close(other);
 }
 
+/* One dump of what there was: everything that helps, and nothing that is nobody's business. */
+TEST_F(hang, leaves_a_dump)
+{
+	static char text[300 * KIB], want[200];
+	uint8_t *host = pages(64 * KIB);
+	struct csrec_cmd fill;
+	struct csrec_cqe cqe;
+	uint32_t dram, key;
+	int n, ret;
+
+	if (dumps(text, sizeof(text)) == -ENOENT)
+		SKIP(return, "kernel without CONFIG_DEV_COREDUMP");
+	ASSERT_EQ(0, dumps(text, sizeof(text)));
+	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 8 * KIB, &dram));
+	ASSERT_EQ(0, mem_register(self->fd, host, 64 * KIB, CSREC_RIGHT_READ, &key));
+	fill = cmd_fill(dram, 4096, 4096, 0xfeedc0de);
+	ASSERT_EQ(0, run_cmd(self->fd, self->q, &fill, &cqe));
+	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, HUNG));
+	do {
+		ret = q_wait(self->fd, self->q, &cqe, 1, 1, -1);
+	} while (ret == 1);
+	ASSERT_EQ(-EIO, ret);
+
+	n = dumps(text, sizeof(text));
+	EXPECT_EQ(1, n);
+	EXPECT_EQ(0, strncmp(text, "csrec-dump 1\nwhy no progress", 28));
+	EXPECT_EQ(0, strcmp(text + strlen(text) - 5, "\nend\n"));
+	EXPECT_NE(NULL, strstr(text, "\nreg status 0x3\n"));
+	snprintf(want, sizeof(want), "\nqueue %d domain ", self->q);
+	EXPECT_NE(NULL, strstr(text, want));
+	EXPECT_NE(NULL, strstr(text, " tail 3 posted 2 head 2 hung"));
+	/* commands: ended, told to hang, in flight */
+	snprintf(want, sizeof(want), "\ncmd %d 0 opcode 0x03 flags 0x00 cid 0 done", self->q);
+	EXPECT_NE(NULL, strstr(text, want));
+	snprintf(want, sizeof(want), "dst %08x+0x1000 len 0x1000\n", dram);
+	EXPECT_NE(NULL, strstr(text, want));
+	snprintf(want, sizeof(want), "\ncmd %d 1 opcode 0x01 flags 0x00 cid %u done\n", self->q, HUNG);
+	EXPECT_NE(NULL, strstr(text, want));
+	snprintf(want, sizeof(want), "\ncmd %d 2 opcode 0x06 flags 0x00 cid 0 in-flight fence %08x value 1\n",
+		 self->q, self->fence);
+	EXPECT_NE(NULL, strstr(text, want));
+	snprintf(want, sizeof(want), "\nregion %08x domain", dram);
+	EXPECT_NE(NULL, strstr(text, want));
+	EXPECT_NE(NULL, strstr(text, "kind 2 rights 3 size 8192 "));
+	EXPECT_NE(NULL, strstr(text, "kind 1 rights 1 size 65536 "));
+	snprintf(want, sizeof(want), "\nfence %08x domain", self->fence);
+	EXPECT_NE(NULL, strstr(text, want));
+	/* not what was written, nor where in the kernel anything lies */
+	EXPECT_EQ(NULL, strstr(text, "feedc0de"));
+	EXPECT_EQ(NULL, strstr(text, "ffff"));
+	drop_dumps();
+	EXPECT_EQ(0, dumps(text, sizeof(text)));
+}
+
 static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, uint16_t mode)
 {
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
 	uint8_t *host = pages(64 * KIB);
+	static char text[300 * KIB];
 	struct csrec_cqe cqes[2];
 	uint32_t key;
 	int ret;
@@ -121,6 +237,11 @@ static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, ui
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(-EIO, dev_open());
+	/* one event, one dump: of the queue that was found first */
+	if (dumps(text, sizeof(text)) != -ENOENT) {
+		EXPECT_EQ(1, dumps(text, sizeof(text)));
+		EXPECT_NE(NULL, strstr(text, " hung"));
+	}
 
 	ASSERT_EQ(0, write_file(self->reset, "1"));
 	self->fd = dev_open();

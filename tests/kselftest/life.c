@@ -3,12 +3,10 @@
  * Life and death: kill, close, unbind, removal, reset, a device that stops answering; each
  * with work in flight. Afterwards the device works and has all its memory again.
  */
-#include <libgen.h>
-#include <linux/pci_regs.h>
-#include <pthread.h>
+#include <dirent.h>
 #include <sys/syscall.h>
 
-#include "csrec_test.h"
+#include "life.h"
 
 FIXTURE(life)
 {
@@ -20,25 +18,9 @@ FIXTURE(life)
 	uint32_t fence;
 };
 
-static int wait_for_node(void)
-{
-	for (int i = 0; i < 3000; i++) {
-		int fd = dev_open();
-
-		if (fd >= 0 || fd != -ENOENT)
-			return fd;
-		usleep(10000);
-	}
-	return -ENOENT;
-}
-
 FIXTURE_SETUP(life)
 {
-	char link[256] = {};
-
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
-	snprintf(self->sysfs, sizeof(self->sysfs), "/sys/bus/pci/devices/%s", self->bdf);
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, get_info(self->fd, &self->info));
@@ -52,112 +34,6 @@ FIXTURE_TEARDOWN(life)
 {
 	if (self->fd >= 0)
 		close(self->fd);
-}
-
-/* A new context finds everything free, and a device that works. */
-static int is_as_new(const struct csrec_info *before)
-{
-	int fd = wait_for_node(), n = (before->cap_queue >> CSREC_CAPQ_IOQ_SHIFT) & 0xff;
-	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
-	struct csrec_info info;
-	struct csrec_stats st;
-	struct csrec_cqe cqe;
-	uint32_t key;
-	int ret;
-
-	if (fd < 0)
-		return fd;
-	ret = get_info(fd, &info);
-	if (!ret && (info.dram_free != info.cap_dram || info.onchip_free != info.cap_onchip))
-		ret = -ENOMEM;
-	if (!ret)
-		ret = get_stats(fd, &st);
-	if (!ret && st.pinned_bytes)
-		ret = -EBUSY;
-	for (int i = 0; !ret && i < n; i++) {
-		int q = q_create(fd, 2);
-
-		ret = q < 0 ? q : run_cmd(fd, q, &nop, &cqe);
-	}
-	if (!ret)
-		ret = mem_alloc(fd, CSREC_REGION_DRAM, 64 * KIB, &key);
-	if (!ret)
-		ret = fence_create(fd, 0, &key);
-	close(fd);
-	return ret;
-}
-
-/*
- * A process with everything at work: long copies between all memories, a queue that waits
- * for a fence, reads from the drive. Never returns.
- */
-#define BUSY_LEN	(4 * MIB)
-
-static void *read_forever(void *arg)
-{
-	uint32_t *a = arg;		/* fd, key, drive */
-	struct csrec_p2p_seg seg = { .len = BUSY_LEN, .key = a[1] };
-	struct csrec_p2p_read pr = { .size = sizeof(pr), .fd = a[2], .count = 1,
-				     .segs = (uintptr_t)&seg };
-
-	for (unsigned int i = 0; ; i++) {
-		pr.flags = i % 2 ? CSREC_P2P_F_BOUNCE : 0;
-		if (xioctl(a[0], CSREC_IOC_P2P_READ, &pr))
-			return NULL;
-	}
-}
-
-static void busy_process(int ready)
-{
-	int fd = dev_open(), q = q_create(fd, 16), q2 = q_create(fd, 4);
-	void *host = pages(BUSY_LEN);
-	uint32_t dram[2], key, fence, args[3];
-	struct csrec_cmd cmds[16];
-	struct csrec_cqe cqes[16];
-	pthread_t t;
-
-	if (q < 0 || q2 < 0 || mem_alloc(fd, CSREC_REGION_DRAM, BUSY_LEN, &dram[0]) ||
-	    mem_alloc(fd, CSREC_REGION_DRAM, BUSY_LEN, &dram[1]) ||
-	    mem_register(fd, host, BUSY_LEN, CSREC_RIGHT_READ | CSREC_RIGHT_WRITE, &key) ||
-	    fence_create(fd, 0, &fence))
-		_exit(1);
-	cmds[0] = cmd_fence(CSREC_OP_WAIT, fence, 1);
-	q_submit(fd, q2, cmds, 1);
-	args[0] = fd;
-	args[1] = dram[1];
-	args[2] = open(DRIVE, O_RDONLY);
-	pthread_create(&t, NULL, read_forever, args);
-	for (int i = 0; i < 16; i++)
-		cmds[i] = i % 2 ? cmd_copy(key, 0, dram[0], 0, BUSY_LEN) :
-				  cmd_copy(dram[0], 0, key, 0, BUSY_LEN);
-	for (int i = 0; ; i++) {
-		if (q_submit(fd, q, cmds, 16) < 0)
-			_exit(2);
-		if (!i && write(ready, "x", 1) != 1)
-			_exit(3);
-		q_wait(fd, q, cqes, 16, 16, -1);
-	}
-}
-
-/* The process, when it has all that in flight; or -1. */
-static pid_t start_busy(void)
-{
-	int ready[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(ready))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		close(ready[0]);
-		busy_process(ready[1]);
-	}
-	close(ready[1]);
-	if (read(ready[0], &c, 1) != 1)
-		pid = -1;
-	close(ready[0]);
-	return pid;
 }
 
 TEST_F(life, kill_in_flight)
@@ -256,58 +132,6 @@ TEST_F(life, unload_refused_while_open)
 	EXPECT_EQ(0, fence_signal(self->fd, self->fence, 1));
 }
 
-struct waiter {
-	int fd, q, ret, poll;
-	pthread_t thread;
-};
-
-static void *wait_thread(void *arg)
-{
-	struct waiter *w = arg;
-	struct csrec_cqe cqe;
-	struct pollfd p = { .fd = w->fd, .events = POLLIN };
-
-	w->ret = q_wait(w->fd, w->q, &cqe, 1, 1, -1);
-	if (poll(&p, 1, -1) == 1)
-		w->poll = p.revents;
-	return NULL;
-}
-
-/* Somebody in WAIT for ever. */
-static int start_waiter(struct waiter *w, int fd, int q, uint32_t fence)
-{
-	struct csrec_cmd cmd = cmd_fence(CSREC_OP_WAIT, fence, 1);
-
-	*w = (struct waiter){ .fd = fd, .q = q };
-	if (q_submit(fd, q, &cmd, 1) != 1)
-		return -EIO;
-	if (pthread_create(&w->thread, NULL, wait_thread, w))
-		return -EAGAIN;
-	usleep(50000);
-	return 0;
-}
-
-/* Every call on the context fails as it must once its device is gone. */
-#define EXPECT_DEAD(_fd, _q, err)								\
-	do {										\
-		struct csrec_cmd nop_ = cmd_make(CSREC_OP_NOP, 1);			\
-		struct pollfd p_ = { .fd = (_fd), .events = POLLIN };			\
-		struct csrec_info info_;						\
-		struct csrec_cqe cqe_;							\
-		uint32_t key_;								\
-											\
-		EXPECT_EQ(err, get_info(_fd, &info_));					\
-		EXPECT_EQ(err, q_create(_fd, 16));					\
-		EXPECT_EQ(err, q_destroy(_fd, _q));					\
-		EXPECT_EQ(err, q_submit(_fd, _q, &nop_, 1));				\
-		EXPECT_EQ(err, q_wait(_fd, _q, &cqe_, 1, 1, -1));				\
-		EXPECT_EQ(err, mem_alloc(_fd, CSREC_REGION_DRAM, 4096, &key_));		\
-		EXPECT_EQ(err, mem_free(_fd, 0));					\
-		EXPECT_EQ(err, fence_create(_fd, 0, &key_));				\
-		EXPECT_EQ(1, poll(&p_, 1, 0));						\
-		EXPECT_EQ(POLLHUP, p_.revents & POLLHUP);				\
-	} while (0)
-
 TEST_F(life, unbind_while_open)
 {
 	uint8_t *host = pages(BUSY_LEN);
@@ -354,14 +178,6 @@ TEST_F(life, removed_while_open)
 	EXPECT_EQ(0, is_as_new(&self->info));
 }
 
-static int reset(const char *sysfs)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), "%s/reset", sysfs);
-	return write_file(path, "1");
-}
-
 TEST_F(life, reset_while_open)
 {
 	for (int round = 0; round < 3; round++) {
@@ -389,26 +205,6 @@ TEST_F(life, reset_while_open)
 		ASSERT_LT(0, self->q);
 		ASSERT_EQ(0, fence_create(self->fd, 0, &self->fence));
 	}
-}
-
-/* Sets or clears bits of the PCI command register, behind the driver's back. */
-static int pci_command(const char *sysfs, uint16_t clear, uint16_t set)
-{
-	char path[96];
-	uint16_t cmd;
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s/config", sysfs);
-	fd = open(path, O_RDWR);
-	if (fd < 0)
-		return -errno;
-	if (pread(fd, &cmd, 2, PCI_COMMAND) != 2)
-		ret = -EIO;
-	cmd = (cmd & ~clear) | set;
-	if (!ret && pwrite(fd, &cmd, 2, PCI_COMMAND) != 2)
-		ret = -EIO;
-	close(fd);
-	return ret;
 }
 
 /* A device that cannot be read: whoever waits gets away, and a reset brings it back. */
@@ -467,6 +263,307 @@ TEST_F(life, admin_queue_fails)
 	self->fd = -1;
 	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_EQ(0, is_as_new(&self->info));
+}
+
+/* Every way that PCI has: contexts of before are dead, configuration space is as it was. */
+TEST_F(life, reset_by_every_method)
+{
+	char methods[64] = {}, path[96], *save, *m;
+	uint8_t before[64], after[64];
+	int fd, config, n = 0, flr = 0;
+
+	snprintf(path, sizeof(path), "%s/config", self->sysfs);
+	config = open(path, O_RDONLY);
+	ASSERT_EQ(64, pread(config, before, 64, 0));
+	snprintf(path, sizeof(path), "%s/reset_method", self->sysfs);
+	fd = open(path, O_RDONLY);
+	ASSERT_LT(0, read(fd, methods, sizeof(methods) - 1));
+	close(fd);
+	for (m = strtok_r(methods, " \n", &save); m; m = strtok_r(NULL, " \n", &save)) {
+		struct waiter w;
+
+		ASSERT_EQ(0, write_file(path, m));
+		ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
+		EXPECT_EQ(0, reset(self->sysfs)) {
+			TH_LOG("method %s", m);
+		}
+		ASSERT_EQ(0, pthread_join(w.thread, NULL));
+		EXPECT_EQ(-ENODEV, w.ret);
+		EXPECT_DEAD(self->fd, self->q, -ENODEV);
+		ASSERT_EQ(64, pread(config, after, 64, 0));
+		EXPECT_EQ(0, memcmp(before, after, 64)) {
+			TH_LOG("method %s", m);
+		}
+		EXPECT_EQ(0, is_as_new(&self->info));
+		flr += !strcmp(m, "flr");
+		n++;
+
+		close(self->fd);
+		self->fd = dev_open();
+		ASSERT_LE(0, self->fd);
+		self->q = q_create(self->fd, 16);
+		ASSERT_LT(0, self->q);
+		ASSERT_EQ(0, fence_create(self->fd, 0, &self->fence));
+	}
+	EXPECT_EQ(0, write_file(path, "default"));
+	close(config);
+	EXPECT_EQ(1, flr);
+	EXPECT_LT(1, n);
+}
+
+struct resetter {
+	const char *sysfs;
+	bool stop;
+	unsigned int done;
+};
+
+static void *reset_forever(void *arg)
+{
+	struct resetter *r = arg;
+
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED))
+		if (!reset(r->sysfs))
+			r->done++;
+	return NULL;
+}
+
+/* D-19: one of them waits for the other. */
+TEST_F(life, reset_against_remove)
+{
+	struct resetter r = { .sysfs = self->sysfs };
+	char path[96];
+	pthread_t t;
+
+	snprintf(path, sizeof(path), "%s/remove", self->sysfs);
+	ASSERT_EQ(0, pthread_create(&t, NULL, reset_forever, &r));
+	for (int i = 0; i < 8; i++) {
+		usleep(i * 5000);
+		ASSERT_EQ(0, write_file(path, "1"));
+		ASSERT_EQ(0, write_file("/sys/bus/pci/rescan", "1"));
+	}
+	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(t, NULL));
+	EXPECT_LT(0, r.done);
+	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_EQ(0, is_as_new(&self->info));
+}
+
+static void read_all(const char *dir)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d))) {
+		char path[512], buf[4096];
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' && strcmp(e->d_name, "power"))
+			read_all(path);
+		if (e->d_type != DT_REG)
+			continue;
+		fd = open(path, O_RDONLY | O_NONBLOCK);
+		if (fd >= 0 && read(fd, buf, sizeof(buf)) < 0)
+			buf[0] = '\0';
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+}
+
+/* D-18: attributes are read while their device goes. */
+TEST_F(life, attributes_against_unbind)
+{
+	pid_t pids[2];
+	int status;
+
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		while (!pids[i]) {
+			read_all("/sys/class/csrec/csrec0/");
+			read_all("/sys/kernel/debug/csrec/");
+		}
+	}
+	for (int i = 0; i < 10; i++) {
+		ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", self->bdf));
+		ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", self->bdf));
+		usleep(i * 10000);
+	}
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(0, waitpid(pids[i], &status, WNOHANG));
+		kill(pids[i], SIGKILL);
+		EXPECT_EQ(pids[i], waitpid(pids[i], &status, 0));
+	}
+	EXPECT_EQ(0, is_as_new(&self->info));
+}
+
+/* D-26: what is not driven must not be able to write to memory. */
+TEST_F(life, bus_mastering_ends_with_the_driver)
+{
+	pid_t pid = start_busy();
+	char path[96];
+	uint16_t cmd;
+	int fd, status;
+
+	ASSERT_LT(0, pid);
+	snprintf(path, sizeof(path), "%s/config", self->sysfs);
+	fd = open(path, O_RDONLY);
+	ASSERT_EQ(2, pread(fd, &cmd, 2, PCI_COMMAND));
+	EXPECT_EQ(PCI_COMMAND_MASTER, cmd & PCI_COMMAND_MASTER);
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", self->bdf));
+	ASSERT_EQ(2, pread(fd, &cmd, 2, PCI_COMMAND));
+	EXPECT_EQ(0, cmd & PCI_COMMAND_MASTER);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", self->bdf));
+	EXPECT_EQ(0, is_as_new(&self->info));
+	close(fd);
+}
+
+/* Both BARs are ours in /proc/iomem, so that nobody else takes them. */
+TEST_F(life, bars_are_claimed)
+{
+	unsigned int n = 0;
+	char line[128];
+	FILE *f = fopen("/proc/iomem", "r");
+
+	ASSERT_NE(NULL, f);
+	while (fgets(line, sizeof(line), f))
+		n += !strcmp(line + strcspn(line, ":"), ": csrec\n");
+	fclose(f);
+	EXPECT_EQ(2, n);
+}
+
+/*
+ * D-16: a process goes, in some way, while the device writes to its memory. Whoever gets the
+ * pages then must find in them what he wrote.
+ */
+#define GUARD_LEN	(48 * MIB)
+
+static int guard(void)
+{
+	uint8_t *p = pages(GUARD_LEN);
+
+	if (!p)
+		return 10;
+	memset(p, 0x5a, GUARD_LEN);
+	/* as long as 16 copies could have taken, were they still at work */
+	for (int i = 0; i < 20; i++) {
+		for (size_t at = 0; at < GUARD_LEN; at += 64)
+			if (p[at] != 0x5a)
+				return 11;
+		usleep(10000);
+	}
+	munmap(p, GUARD_LEN);
+	return 0;
+}
+
+/* What exec() runs, in place of the tests. */
+__attribute__((constructor)) static void guard_main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--guard"))
+		_exit(guard());
+}
+
+FIXTURE(flight)
+{
+	struct csrec_info info;
+};
+
+FIXTURE_VARIANT(flight)
+{
+	enum { BY_KILL, BY_CLOSE, BY_EXIT, BY_EXEC, BY_FORK } way;
+};
+
+#define FLIGHT(name, how) FIXTURE_VARIANT_ADD(flight, name) { .way = how }
+FLIGHT(kill, BY_KILL);
+FLIGHT(close, BY_CLOSE);
+FLIGHT(exit, BY_EXIT);
+FLIGHT(exec, BY_EXEC);
+FLIGHT(fork, BY_FORK);
+
+FIXTURE_SETUP(flight)
+{
+	int fd = dev_open();
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, get_info(fd, &self->info));
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(flight)
+{
+}
+
+static void fly(int way, int ready)
+{
+	int fd = dev_open(), q = q_create(fd, 16);
+	void *host = pages(BUSY_LEN);
+	struct csrec_cmd cmds[16];
+	uint32_t dram, key;
+
+	if (q < 0 || mem_alloc(fd, CSREC_REGION_DRAM, BUSY_LEN, &dram) ||
+	    mem_register(fd, host, BUSY_LEN, CSREC_RIGHT_WRITE, &key))
+		_exit(1);
+	for (int i = 0; i < 16; i++)
+		cmds[i] = cmd_copy(dram, 0, key, 0, BUSY_LEN);
+	if (q_submit(fd, q, cmds, 16) != 16 || write(ready, "x", 1) != 1)
+		_exit(2);
+	switch (way) {
+	case BY_CLOSE:
+		close(fd);
+		munmap(host, BUSY_LEN);
+		_exit(guard());
+	case BY_EXIT:
+		_exit(0);
+	case BY_EXEC:
+		execl("/proc/self/exe", "life", "--guard", NULL);
+		_exit(3);
+	case BY_FORK:
+		/* the child has the context, and so the memory stays the device's */
+		if (!fork()) {
+			usleep(200000);
+			_exit(0);
+		}
+		_exit(guard());
+	default:
+		pause();
+	}
+}
+
+TEST_F(flight, memory_of_others)
+{
+	for (int round = 0; round < 3; round++) {
+		int ready[2], status;
+		pid_t pid;
+		char c;
+
+		ASSERT_EQ(0, pipe(ready));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			fly(variant->way, ready[1]);
+		close(ready[1]);
+		ASSERT_EQ(1, read(ready[0], &c, 1));
+		if (variant->way == BY_KILL) {
+			kill(pid, SIGKILL);
+		}
+		EXPECT_EQ(0, guard());
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		if (variant->way == BY_KILL) {
+			EXPECT_TRUE(WIFSIGNALED(status));
+		} else {
+			EXPECT_EQ(0, status);
+		}
+		EXPECT_EQ(0, guard());
+		if (variant->way == BY_FORK) {
+			/* the grandchild is not ours to wait for */
+			for (int i = 0; i < 1000 && is_as_new(&self->info); i++)
+				usleep(10000);
+		}
+		EXPECT_EQ(0, is_as_new(&self->info));
+		close(ready[0]);
+	}
 }
 
 /* Contexts come and go, and one is killed now and then, until a reset ends them all. */
