@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -286,6 +287,23 @@ static inline int write_file(const char *path, const char *text)
 		ret = -errno;
 	close(fd);
 	return ret;
+}
+
+/* Does an attribute in sysfs read like this? */
+static inline bool attr_is(const char *name, const char *want)
+{
+	char path[128], buf[128] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/csrec/csrec0/%s", name);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (!fgets(buf, sizeof(buf), f))
+		buf[0] = 0;
+	fclose(f);
+	buf[strcspn(buf, "\n")] = 0;
+	return !strcmp(buf, want);
 }
 
 #endif /* CSREC_TEST_H */

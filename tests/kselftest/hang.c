@@ -134,9 +134,11 @@ TEST_F(hang, queue_is_reset)
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
 	int other = dev_open(), q2 = q_create(other, 2), ret;
 	struct pollfd p = { .fd = self->fd, .events = POLLIN }, p2 = { .fd = other };
+	struct csrec_stats before, after;
 	struct csrec_cqe cqes[2];
 
 	ASSERT_LT(0, q2);
+	ASSERT_EQ(0, get_stats(other, &before));
 	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, HUNG));
 	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
 	/* whoever only polls is told as well; the others' queues are well */
@@ -159,6 +161,10 @@ TEST_F(hang, queue_is_reset)
 	ASSERT_LT(0, self->q);
 	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, cqes));
 	EXPECT_EQ(0, run_cmd(other, q2, &nop, cqes));
+	ASSERT_EQ(0, get_stats(other, &after));
+	EXPECT_EQ(before.queue_resets + 1, after.queue_resets);
+	EXPECT_EQ(before.device_resets, after.device_resets);
+	EXPECT_TRUE(attr_is("state", "live"));
 	close(other);
 }
 
@@ -242,8 +248,10 @@ static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, ui
 		EXPECT_EQ(1, dumps(text, sizeof(text)));
 		EXPECT_NE(NULL, strstr(text, " hung"));
 	}
+	EXPECT_TRUE(attr_is("state", "failed"));
 
 	ASSERT_EQ(0, write_file(self->reset, "1"));
+	EXPECT_TRUE(attr_is("state", "live"));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	self->q = q_create(self->fd, 16);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A host that has every DMA bounce (swiotlb=force, as confidential guests do): memory cannot
- * be registered there, but drives can be read. Run by swiotlb.sh.
+ * be registered there, but drives can be read. Run by swiotlb.sh, with debugfs turned off.
  */
 #include "csrec_test.h"
 
@@ -64,6 +64,13 @@ TEST(drive_is_read)
 	EXPECT_TRUE(dram_holds(&info, want, LEN));
 	close(fd);
 	close(drive);
+}
+
+/* The driver has all but its tables for debugging, and the other tests show that it works. */
+TEST(nothing_needs_debugfs)
+{
+	EXPECT_NE(0, access("/sys/kernel/debug/csrec", F_OK));
+	EXPECT_TRUE(attr_is("state", "live"));
 }
 
 TEST_HARNESS_MAIN

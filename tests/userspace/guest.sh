@@ -67,6 +67,8 @@ tap "info" json '.versions.library == "1.1" and (.versions.driver | startswith("
 	and .regions > 0 and .fences > 0) and .engines == ["copy", "emb", "tt", "interact", "mlp"]
 	and (.fp_unit | IN("rtl", "dpi", "golden")) and (.device_counters | length) == 20' csrec info --json
 tap "info: what the kernel can" json ".p2pdma == $([ $p2p = p2p ] && echo true || echo false)" csrec info --json
+tap "info: features are those of sysfs" [ "$(csrec info --json | jq -r '.features | join(" ")')" = \
+	"$(cat /sys/class/csrec/csrec0/features)" ]
 tap "info in text" shows '^fp|fp32 units: (rtl|dpi|golden)$' csrec info
 
 # Copies: every pair of memories, lengths and splits without a common alignment. A

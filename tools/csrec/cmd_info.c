@@ -24,6 +24,15 @@ static const struct {
 	{ "interact", CSREC_CAPE_INTERACT }, { "mlp", CSREC_CAPE_MLP },
 };
 
+static const struct {
+	const char *name;
+	uint32_t bit;
+} features[] = {
+	{ "p2pdma", CSREC_FEATURE_P2PDMA }, { "queue_map", CSREC_FEATURE_QUEUE_MAP },
+	{ "coalesce", CSREC_FEATURE_COALESCE }, { "mem_map", CSREC_FEATURE_MEM_MAP },
+	{ "uring", CSREC_FEATURE_URING },
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static uint64_t counter(const struct csrec_stats *st, uint32_t reg)
@@ -88,6 +97,17 @@ static void print_json(const char *name, const struct csrec_info *i, const struc
 	jw_string("fp_unit", fp_unit(i));
 	jw_uint("macs", CSREC_CAP(i->cap_engine, CSREC_CAPE_MACS, 16));
 	jw_bool("p2pdma", i->features & CSREC_FEATURE_P2PDMA);
+	jw_array("features");
+	for (size_t n = 0; n < COUNT(features); n++)
+		if (i->features & features[n].bit)
+			jw_string(NULL, features[n].name);
+	jw_end();
+	jw_object("quota");
+	jw_uint("dram", i->quota_dram);
+	jw_uint("dram_owned", i->owned_dram);
+	jw_uint("queues", i->quota_queues);
+	jw_uint("queues_owned", i->owned_queues);
+	jw_end();
 	jw_object("driver_counters");
 	jw_uint("doorbells", st->doorbells);
 	jw_uint("interrupts", st->interrupts);
@@ -95,6 +115,8 @@ static void print_json(const char *name, const struct csrec_info *i, const struc
 	jw_uint("p2p_bytes", st->p2p_bytes);
 	jw_uint("bounce_bytes", st->bounce_bytes);
 	jw_uint("pinned_bytes", st->pinned_bytes);
+	jw_uint("queue_resets", st->queue_resets);
+	jw_uint("device_resets", st->device_resets);
 	jw_end();
 	jw_object("device_counters");
 	for (size_t n = 0; n < COUNT(counters); n++)
@@ -135,10 +157,20 @@ static void print_text(const char *name, const struct csrec_info *i, const struc
 	       CSREC_CAP(i->cap_limit, CSREC_CAPL_WIDTH, 16));
 	printf("P2P        %s\n", i->features & CSREC_FEATURE_P2PDMA ?
 	       "kernel can" : "kernel cannot, drive reads bounce through host memory");
+	printf("features  ");
+	for (size_t n = 0; n < COUNT(features); n++)
+		if (i->features & features[n].bit)
+			printf(" %s", features[n].name);
+	if (i->quota_dram || i->quota_queues)
+		printf("\nquota      %s of DRAM and %u queues for a process", cli_bytes(i->quota_dram),
+		       i->quota_queues);
+	printf("\n");
 	printf("driver     %llu commands, %llu doorbells, %llu interrupts, %llu bytes P2P, %llu bounced, %s pinned\n",
 	       (unsigned long long)st->commands, (unsigned long long)st->doorbells,
 	       (unsigned long long)st->interrupts, (unsigned long long)st->p2p_bytes,
 	       (unsigned long long)st->bounce_bytes, cli_bytes(st->pinned_bytes));
+	printf("resets     %llu of queues, %llu of the device\n",
+	       (unsigned long long)st->queue_resets, (unsigned long long)st->device_resets);
 	printf("device counters\n");
 	for (size_t n = 0; n < COUNT(counters); n++)
 		printf("  %-18s %llu\n", counters[n].name,
