@@ -15,6 +15,7 @@
 #include <linux/device/class.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/pci.h>
@@ -116,7 +117,11 @@ static inline void *csrec_vmemdup_array_user(const void __user *src, size_t n, s
 
 /* Under rcu_read_lock() or a lock that keeps *@f from being freed. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
-#define csrec_get_file_active(f)	(get_file_rcu(*(f)) ? *(f) : NULL)
+static inline struct file *csrec_get_file_active(struct file **f)
+{
+	return get_file_rcu(*f) ? *f : NULL;
+}
+
 #define get_file_active csrec_get_file_active
 #endif
 

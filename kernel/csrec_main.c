@@ -93,7 +93,7 @@ int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues)
 	int ret = 0;
 
 	spin_lock(&csd->owner_lock);
-	/* a limit may have been lowered below what it has, which is no matter until it wants more */
+	/* a limit lowered below what it has is no matter until it wants more */
 	if ((dram && (owner->dram > most_dram || dram > most_dram - owner->dram)) ||
 	    (queues && (owner->queues > most_queues || queues > most_queues - owner->queues))) {
 		ret = -EDQUOT;
