@@ -25,6 +25,7 @@ help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
 	@echo '                     score a file through driver and simulated device'
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
+	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
 	@echo 'make build           everything, without running it'
