@@ -15,6 +15,7 @@
 #include <linux/device/class.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
@@ -115,6 +116,10 @@ static inline void *csrec_vmemdup_array_user(const void __user *src, size_t n, s
 
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define eventfd_signal(ctx)		eventfd_signal(ctx, 1)
+#endif
+
 /* Under rcu_read_lock() or a lock that keeps *@f from being freed. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 static inline struct file *csrec_get_file_active(struct file **f)
@@ -134,6 +139,7 @@ static inline void csrec_vm_flags_mod(struct vm_area_struct *vma, unsigned long 
 }
 
 #define vm_flags_mod csrec_vm_flags_mod
+#define vm_flags_set(vma, set) csrec_vm_flags_mod(vma, set, 0)
 
 #endif
 

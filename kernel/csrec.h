@@ -68,6 +68,7 @@ struct csrec_ctx;
 struct csrec_dev;
 struct csrec_import;
 struct csrec_map;
+struct eventfd_ctx;
 struct inode;
 struct vm_area_struct;
 struct gen_pool;
@@ -91,6 +92,9 @@ struct csrec_ring {
 	u32 tail;		/* commands written */
 	u32 posted;		/* completions seen in the CQ */
 	u32 head;		/* completions consumed */
+	/* of a queue that a process maps, or NULL; it keeps the counts itself */
+	struct csrec_umem *umem;
+	struct csrec_queue_ctl *ctl;
 };
 
 struct csrec_vector {
@@ -108,9 +112,16 @@ struct csrec_queue {
 	bool closing;		/* not (yet, or any more) to be found by its handle */
 	bool failed;		/* reset by the watchdog */
 	bool deleted;		/* queue_lock: the device has confirmed QUEUE_DELETE */
+	bool noirq;		/* CSREC_QUEUE_F_NOIRQ */
+	u16 irq_count;
+	u32 irq_cycles;
+	unsigned int resets;	/* by QUEUE_RESET */
 	struct mutex submit_lock;
-	spinlock_t lock;	/* counts of the ring */
+	spinlock_t lock;	/* counts of the ring, and what follows it */
 	struct csrec_ring ring;
+	struct eventfd_ctx *evt;
+	bool told;		/* evt knows that there are completions */
+	u32 told_head;		/* ctl->cq_head then */
 };
 
 struct csrec_admin {
@@ -174,6 +185,22 @@ struct csrec_map {
 	u64 pgoff;
 	unsigned long npages;
 	const struct csrec_map_ops *ops;
+};
+
+/*
+ * Rings and doorbell of one queue as a process maps them. VMAs hold it as the queue does, so that
+ * memory which is mapped outlives the queue and the device.
+ */
+struct csrec_umem {
+	struct kref ref;
+	struct csrec_map ring_map;
+	struct csrec_map db_map;
+	struct page *sq;
+	struct page *cq;	/* and struct csrec_queue_ctl */
+	size_t sq_len;		/* both in whole pages */
+	size_t cq_len;
+	struct page *dummy;	/* in place of the doorbell when that is taken away */
+	unsigned long db_pfn;
 };
 
 struct csrec_region {
@@ -298,9 +325,10 @@ struct csrec_dev {
 	unsigned int nr_vectors;
 	struct csrec_vector *vectors;
 
-	struct mutex queue_lock;	/* queues (with queues_lock), watch */
+	struct mutex queue_lock;	/* queues (with queues_lock), nr_mapped, watch */
 	spinlock_t queues_lock;		/* looking at queues, short of queue_lock */
 	struct csrec_queue **queues;	/* by qid, [0] unused */
+	unsigned int nr_mapped;		/* queues that processes map */
 	struct csrec_watch watch;
 	struct delayed_work watchdog;
 
@@ -308,6 +336,7 @@ struct csrec_dev {
 	struct csrec_slots regions;
 	struct csrec_slots fences;
 
+	bool queue_map;		/* CSREC_QUEUE_F_MAP is possible */
 	bool p2pdma;
 	struct gen_pool *dram_pool;	/* without P2PDMA */
 	struct gen_pool *onchip_pool;
@@ -378,11 +407,19 @@ int csrec_may_split(struct vm_area_struct *vma, unsigned long addr);
 int csrec_ring_alloc(struct csrec_dev *csd, struct csrec_ring *ring, unsigned int qid,
 		     u32 entries);
 void csrec_ring_free(struct csrec_dev *csd, struct csrec_ring *ring);
-void csrec_ring_reset(struct csrec_ring *ring);
+void csrec_ring_rewind(struct csrec_ring *ring);
+void csrec_ring_clear(struct csrec_ring *ring);
 bool csrec_ring_scan(struct csrec_ring *ring);
+u32 csrec_ring_unread(const struct csrec_ring *ring, u32 most);
 void csrec_ring_write(struct csrec_ring *ring, const struct csrec_cmd *cmd, u32 n);
 void csrec_ring_doorbell(struct csrec_dev *csd, const struct csrec_ring *ring, u32 tail,
 			 u32 head);
+int csrec_ring_alloc_umem(struct csrec_ctx *ctx, struct csrec_ring *ring, unsigned int qid,
+			  u32 entries);
+void csrec_umem_put(struct csrec_umem *um);
+int csrec_umem_add(struct csrec_ctx *ctx, struct csrec_umem *um);
+void csrec_umem_del(struct csrec_ctx *ctx, struct csrec_umem *um);
+bool csrec_umem_possible(struct csrec_dev *csd);
 
 /* csrec_admin.c */
 void csrec_admin_init(struct csrec_dev *csd);
@@ -391,13 +428,16 @@ int csrec_admin_exec(struct csrec_dev *csd, const struct csrec_cmd *cmds, unsign
 int csrec_admin_key(struct csrec_dev *csd, u8 opcode, u32 key, u64 value);
 
 /* csrec_queue.c */
-bool csrec_queue_scan(struct csrec_queue *q);
+void csrec_queue_irq(struct csrec_queue *q);
+void csrec_queues_dead(struct csrec_dev *csd);
 void csrec_queue_watchdog(struct work_struct *work);
 void csrec_queues_close(struct csrec_ctx *ctx);
 void csrec_queues_teardown(struct csrec_ctx *ctx);
 __poll_t csrec_queues_poll(struct csrec_ctx *ctx);
 int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_queue_reset(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_queue_eventfd(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_submit(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp);
 

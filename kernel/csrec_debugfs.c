@@ -42,7 +42,7 @@ static void csrec_show_queue(struct seq_file *s, struct csrec_queue *q)
 	seq_printf(s, "%u ", q->qid);
 	csrec_show_owner(s, q->ctx);
 	seq_printf(s, " %u %u %td %s %u %u %u %s\n", q->ctx->domain, ring->entries,
-		   q->vector - q->ctx->csd->vectors, "ioctl", tail, posted, head,
+		   q->vector - q->ctx->csd->vectors, q->ring.umem ? "mapped" : "ioctl", tail, posted, head,
 		   READ_ONCE(q->failed) ? "failed" :
 		   READ_ONCE(q->closing) ? "closing" : "live");
 }

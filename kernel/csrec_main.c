@@ -272,7 +272,15 @@ static __poll_t csrec_poll(struct file *file, poll_table *wait)
 
 u32 csrec_features(const struct csrec_dev *csd)
 {
-	return csd->p2pdma ? CSREC_FEATURE_P2PDMA | CSREC_FEATURE_MEM_MAP : 0;
+	u32 features = 0;
+
+	if (csd->p2pdma)
+		features |= CSREC_FEATURE_P2PDMA | CSREC_FEATURE_MEM_MAP;
+	if (csd->queue_map)
+		features |= CSREC_FEATURE_QUEUE_MAP;
+	if (csd->hw_minor >= 1)
+		features |= CSREC_FEATURE_COALESCE;
+	return features;
 }
 
 static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
@@ -347,6 +355,8 @@ union csrec_arg {
 	struct csrec_arg_head head;
 	struct csrec_info info;
 	struct csrec_queue_create queue_create;
+	struct csrec_queue_reset queue_reset;
+	struct csrec_queue_eventfd queue_eventfd;
 	struct csrec_queue_destroy queue_destroy;
 	struct csrec_mem_register mem_register;
 	struct csrec_mem_alloc mem_alloc;
@@ -379,7 +389,10 @@ struct csrec_ioctl {
 
 static const struct csrec_ioctl csrec_ioctls[] = {
 	CSREC_IOCTL(GET_INFO, get_info, csrec_info, onchip_free, 0),
-	CSREC_IOCTL(QUEUE_CREATE, queue_create, csrec_queue_create, queue_id, 0),
+	CSREC_IOCTL(QUEUE_CREATE, queue_create, csrec_queue_create, queue_id,
+		    CSREC_QUEUE_F_MAP | CSREC_QUEUE_F_NOIRQ),
+	CSREC_IOCTL(QUEUE_RESET, queue_reset, csrec_queue_reset, rsvd, 0),
+	CSREC_IOCTL(QUEUE_EVENTFD, queue_eventfd, csrec_queue_eventfd, fd, 0),
 	CSREC_IOCTL(QUEUE_DESTROY, queue_destroy, csrec_queue_destroy, rsvd, 0),
 	CSREC_IOCTL(MEM_REGISTER, mem_register, csrec_mem_register, key, 0),
 	CSREC_IOCTL(MEM_ALLOC, mem_alloc, csrec_mem_alloc, key, 0),
@@ -388,7 +401,7 @@ static const struct csrec_ioctl csrec_ioctls[] = {
 	CSREC_IOCTL(FENCE_DESTROY, fence_destroy, csrec_fence_op, rsvd, 0),
 	CSREC_IOCTL(FENCE_SIGNAL, fence_signal, csrec_fence_op, rsvd, 0),
 	CSREC_IOCTL(SUBMIT, submit, csrec_submit, rsvd, 0),
-	CSREC_IOCTL(WAIT, wait, csrec_wait, cqes, 0),
+	CSREC_IOCTL(WAIT, wait, csrec_wait, cqes, CSREC_WAIT_F_DEADLINE),
 	CSREC_IOCTL(P2P_READ, p2p_read, csrec_p2p_read, bounce_bytes,
 		    CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE),
 	CSREC_IOCTL(MEM_EXPORT, mem_export, csrec_mem_export, rsvd, 0),

@@ -73,6 +73,7 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 	list_for_each_entry(ctx, &csd->ctxs, node)
 		wake_up_all(&ctx->waitq);
 	spin_unlock(&csd->ctx_lock);
+	csrec_queues_dead(csd);
 
 	if (failed)
 		csrec_dump(csd, NULL, "device given up");
@@ -220,7 +221,8 @@ static int csrec_hw_start(struct csrec_dev *csd)
 	/* what a slot reset will need, without bus mastering */
 	pci_save_state(csd->pdev);
 
-	csrec_ring_reset(&admin->ring);
+	csrec_ring_rewind(&admin->ring);
+	csrec_ring_clear(&admin->ring);
 	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
 	/* its counters may have begun anew */
 	memset(&csd->watch, 0, sizeof(csd->watch));
@@ -316,10 +318,8 @@ static irqreturn_t csrec_irq(int irq, void *data)
 		csrec_admin_irq(csd);
 
 	spin_lock(&vector->lock);
-	list_for_each_entry(q, &vector->queues, node) {
-		if (csrec_queue_scan(q))
-			wake_up_all(&q->ctx->waitq);
-	}
+	list_for_each_entry(q, &vector->queues, node)
+		csrec_queue_irq(q);
 	spin_unlock(&vector->lock);
 
 	/*
@@ -449,6 +449,7 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		ret = -ENOMEM;
 		goto err_put;
 	}
+	csd->queue_map = csrec_umem_possible(csd);
 	ret = csrec_mem_init(csd);
 	if (ret)
 		goto err_put;
