@@ -309,6 +309,7 @@ struct csrec_dev {
 	u32 max_entries;
 
 	struct rw_semaphore reset_lock;
+	struct work_struct zap_work;	/* the device has failed: nobody reaches it */
 	enum csrec_state state;
 	bool stopped;			/* device lock: between shutdown and restart */
 	u64 reset_gen;

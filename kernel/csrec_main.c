@@ -465,6 +465,7 @@ static void csrec_dev_release(struct device *dev)
 
 	if (csd->id >= 0)
 		ida_free(&csrec_ida, csd->id);
+	cancel_work_sync(&csd->zap_work);
 	ida_destroy(&csd->domains);
 	kfree(csd->queues);
 	mutex_destroy(&csd->queue_lock);

@@ -65,8 +65,10 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 		WRITE_ONCE(csd->state, state);
 	spin_unlock(&csd->ctx_lock);
 
-	if (state == CSREC_FAILED)
+	if (state == CSREC_FAILED) {
 		pci_clear_master(csd->pdev);
+		schedule_work(&csd->zap_work);
+	}
 
 	wake_up_all(&csd->admin.waitq);
 	spin_lock(&csd->ctx_lock);
@@ -379,6 +381,26 @@ err:
 	return ret;
 }
 
+/* What processes have mapped is taken from them. Under the reset_lock for writing. */
+static void csrec_zap_contexts(struct csrec_dev *csd)
+{
+	struct csrec_ctx *ctx;
+
+	list_for_each_entry(ctx, &csd->ctxs, node)
+		csrec_maps_zap(ctx);
+}
+
+/* Those who found the device dead could not do it where they were. */
+static void csrec_zap_work(struct work_struct *work)
+{
+	struct csrec_dev *csd = container_of(work, struct csrec_dev, zap_work);
+
+	down_write(&csd->reset_lock);
+	if (csrec_dead(csd))
+		csrec_zap_contexts(csd);
+	up_write(&csd->reset_lock);
+}
+
 static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct device *dev = &pdev->dev;
@@ -401,6 +423,7 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	mutex_init(&csd->bounce.lock);
 	mutex_init(&csd->counters.lock);
 	INIT_DELAYED_WORK(&csd->watchdog, csrec_queue_watchdog);
+	INIT_WORK(&csd->zap_work, csrec_zap_work);
 	csrec_admin_init(csd);
 	/* from here on put_device() frees it */
 	csrec_cdev_init(csd);
@@ -508,8 +531,7 @@ static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state stat
 
 	down_write(&csd->reset_lock);
 	csd->reset_gen++;
-	list_for_each_entry(ctx, &csd->ctxs, node)
-		csrec_maps_zap(ctx);
+	csrec_zap_contexts(csd);
 	csrec_hw_stop(csd);
 	csrec_stats_look(csd);
 	csrec_bounce_free(csd);

@@ -4,14 +4,16 @@
  */
 #include <dirent.h>
 #include <libgen.h>
+#include <sys/eventfd.h>
 
-#include "csrec_test.h"
+#include "mapq.h"
 
 #define SLOW	0xdea1
 #define HUNG	0xdea2
 #define DEAD	0xdea3
 #define STUCK	0xdea4
 #define LAME	0xdea5
+#define OLD	0xdea7
 #define TRUTH	0xdea0
 
 FIXTURE(hang)
@@ -220,6 +222,146 @@ TEST_F(hang, leaves_a_dump)
 	EXPECT_EQ(NULL, strstr(text, "ffff"));
 	drop_dumps();
 	EXPECT_EQ(0, dumps(text, sizeof(text)));
+}
+
+static int q_reset(int fd, uint32_t q)
+{
+	struct csrec_queue_reset arg = { .size = sizeof(arg), .queue_id = q };
+
+	return xioctl(fd, CSREC_IOC_QUEUE_RESET, &arg);
+}
+
+static int q_eventfd(int fd, uint32_t q, int evt)
+{
+	struct csrec_queue_eventfd arg = { .size = sizeof(arg), .queue_id = q, .fd = evt };
+
+	return xioctl(fd, CSREC_IOC_QUEUE_EVENTFD, &arg);
+}
+
+/* QUEUE_RESET instead of destroying it. */
+TEST_F(hang, queue_comes_back)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	int evt = eventfd(0, EFD_NONBLOCK), ret;
+	struct csrec_cqe cqes[2];
+	struct pollfd p = { .fd = self->fd, .events = POLLIN }, e = { .fd = evt, .events = POLLIN };
+	uint64_t n;
+
+	ASSERT_EQ(2, begin(self->fd, self->q, self->fence, HUNG));
+	ASSERT_EQ(1, q_wait(self->fd, self->q, cqes, 1, 1, -1));
+	ASSERT_EQ(0, q_eventfd(self->fd, self->q, evt));
+	do {
+		ret = q_wait(self->fd, self->q, cqes, 1, 1, -1);
+	} while (ret > 0);
+	ASSERT_EQ(-EIO, ret);
+	/* the eventfd was told; and one that comes later is as well */
+	EXPECT_EQ(1, poll(&e, 1, 60000));
+	EXPECT_EQ(8, read(evt, &n, 8));
+	EXPECT_EQ(0, q_eventfd(self->fd, self->q, -1));
+	EXPECT_EQ(0, q_eventfd(self->fd, self->q, evt));
+	EXPECT_EQ(8, read(evt, &n, 8));
+	EXPECT_EQ(0, q_reset(self->fd, self->q));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	EXPECT_EQ(0, run_cmd(self->fd, self->q, &nop, cqes));
+	close(evt);
+}
+
+/* The watchdog looks after queues that it learns of by CSREC_DB_STATE only. */
+TEST_F(hang, mapped_queue_is_reset)
+{
+	struct csrec_cmd cmds[2] = { cmd_make(CSREC_OP_NOP, HUNG),
+				     cmd_fence(CSREC_OP_WAIT, self->fence, 1) };
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	struct pollfd p = { .fd = self->fd, .events = POLLIN };
+	struct csrec_stats before, after;
+	struct csrec_cqe cqe;
+	struct mapq q, q2;
+	int ret;
+
+	ret = mapq_create(&q, self->fd, 8, 0, 0, 0);
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "this device has no mapped queues");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, mapq_create(&q2, self->fd, 8, 0, 0, 0));
+	ASSERT_EQ(0, mapq_run(&q2, &nop));
+	mapq_tell(&q2);
+	ASSERT_EQ(0, get_stats(self->fd, &before));
+	for (int i = 0; i < 13; i++) {
+		ASSERT_EQ(0, mapq_run(&q, &nop));
+	}
+	mapq_put(&q, &cmds[0]);
+	mapq_put(&q, &cmds[1]);
+	mapq_ring(&q);
+	do {
+		ASSERT_EQ(1, poll(&p, 1, 120000));
+		while (mapq_take(&q, &cqe))
+			;
+		mapq_tell(&q);
+	} while (!(p.revents & POLLERR));
+	do {
+		ret = mapq_wait(&q, 1, -1);
+		while (mapq_take(&q, &cqe))
+			;
+	} while (ret > 0);
+	EXPECT_EQ(-EIO, ret);
+	ASSERT_EQ(0, get_stats(self->fd, &after));
+	EXPECT_EQ(before.queue_resets + 1, after.queue_resets);
+	/* another one of the same context is well */
+	EXPECT_EQ(0, mapq_run(&q2, &nop));
+	mapq_tell(&q2);
+	/* the same rings, from 0 */
+	ASSERT_EQ(0, q_reset(self->fd, q.id));
+	q.tail = 0;
+	q.head = 0;
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	for (int i = 0; i < 13; i++) {
+		ASSERT_EQ(0, mapq_run(&q, &nop));
+	}
+}
+
+/* A device of interface 1.0 does all that there was before, and says what it does not. */
+TEST_F(hang, old_device)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, OLD);
+	struct csrec_queue_create arg;
+	struct csrec_info info;
+	struct csrec_cqe cqe;
+	char bdf[96];
+
+	snprintf(bdf, sizeof(bdf), "%s", self->reset + strlen("/sys/bus/pci/devices/"));
+	*strchr(bdf, '/') = 0;
+	ASSERT_EQ(0, get_info(self->fd, &info));
+	if (!info.hw_minor)
+		SKIP(return, "this device is that old itself");
+	EXPECT_EQ(CSREC_FEATURE_COALESCE | CSREC_FEATURE_QUEUE_MAP,
+		  info.features & (CSREC_FEATURE_COALESCE | CSREC_FEATURE_QUEUE_MAP));
+	ASSERT_EQ(0, run_cmd(self->fd, self->q, &nop, &cqe));
+	close(self->fd);
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", bdf));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", bdf));
+	for (int i = 0; i < 3000; i++) {
+		self->fd = dev_open();
+		if (self->fd != -ENOENT)
+			break;
+		usleep(10000);
+	}
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, get_info(self->fd, &info));
+	EXPECT_EQ(0, info.hw_minor);
+	EXPECT_EQ(0, info.features & (CSREC_FEATURE_COALESCE | CSREC_FEATURE_QUEUE_MAP));
+	EXPECT_EQ(-EOPNOTSUPP, mapq_create_raw(self->fd, &arg, 4, CSREC_QUEUE_F_MAP, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, mapq_create_raw(self->fd, &arg, 4, CSREC_QUEUE_F_NOIRQ, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, mapq_create_raw(self->fd, &arg, 4, 0, 2, 100));
+	EXPECT_EQ(-EOPNOTSUPP, mapq_create_raw(self->fd, &arg, 4, 0, 0, 100));
+	nop = cmd_make(CSREC_OP_NOP, 1);
+	ASSERT_EQ(0, mapq_create_raw(self->fd, &arg, 4, 0, 0, 0));
+	EXPECT_EQ(0, run_cmd(self->fd, arg.queue_id, &nop, &cqe));
+	EXPECT_EQ(0, q_reset(self->fd, arg.queue_id));
+	EXPECT_EQ(0, run_cmd(self->fd, arg.queue_id, &nop, &cqe));
+	/* and is what it is again */
+	ASSERT_EQ(0, write_file(self->reset, "1"));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", bdf));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", bdf));
 }
 
 static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, uint16_t mode)

@@ -10,6 +10,7 @@
  *   0xdea4	stuck: as dead, and not even cycles go by
  *   0xdea5	lame: nothing yet, but after its next reset it does not get ready
  *   0xdea6	the server ends at once: nobody answers on the bus any more
+ *   0xdea7	old: says that it has interface 1.0, until it is reset
  *   0xdea0	the truth again
  */
 #include <errno.h>
@@ -31,7 +32,7 @@ unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int cycles)
 void __real_csrec_model_reset(struct csrec_model *m);
 void __wrap_csrec_model_reset(struct csrec_model *m);
 
-static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, UNREADY } state;
+static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, GONE, OLD, UNREADY } state;
 static uint64_t progress, cycles;
 static struct csrec_host_ops below;
 
@@ -45,7 +46,7 @@ static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
 
 		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] == 0xa6)
 			_exit(0);
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa5)
+		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa7)
 			state = cmd[2] - 0xa0;
 		if (cmd[0] == CSREC_OP_QUEUE_DELETE && state == HUNG)
 			state = TRUTH;
@@ -66,7 +67,9 @@ int __wrap_csrec_model_create(struct csrec_model **out, const struct csrec_model
 
 uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned int len)
 {
-	if (state == TRUTH || state == LAME || len != 8)
+	if (state == OLD && off == CSREC_REG_ID)
+		return __real_csrec_model_read(m, off, len) & ~(0xffffULL << CSREC_ID_MINOR_SHIFT);
+	if (state == TRUTH || state == LAME || state == OLD || len != 8)
 		return __real_csrec_model_read(m, off, len);
 	switch (off) {
 	case CSREC_REG_STATUS:
@@ -82,7 +85,7 @@ uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned i
 
 unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int n)
 {
-	return state >= DEAD && state != LAME ? 0 : __real_csrec_model_step(m, n);
+	return state == DEAD || state == STUCK || state == UNREADY ? 0 : __real_csrec_model_step(m, n);
 }
 
 void __wrap_csrec_model_reset(struct csrec_model *m)

@@ -3,6 +3,8 @@
  * The rules that hold for each ioctl: sizes, flags, reserved fields, user pointers. A
  * variant an ioctl, with an argument that the driver accepts.
  */
+#include <sys/eventfd.h>
+
 #include "csrec_test.h"
 
 #define ARG_MAX_BYTES	1024
@@ -38,6 +40,8 @@ FIXTURE_VARIANT(ioctl)
 VARIANT_GROWN(get_info, GET_INFO, csrec_info, quota_dram);
 VARIANT_GROWN(queue_create, QUEUE_CREATE, csrec_queue_create, irq_count);
 VARIANT(queue_destroy, QUEUE_DESTROY, csrec_queue_destroy);
+VARIANT(queue_reset, QUEUE_RESET, csrec_queue_reset);
+VARIANT(queue_eventfd, QUEUE_EVENTFD, csrec_queue_eventfd);
 VARIANT(mem_register, MEM_REGISTER, csrec_mem_register);
 VARIANT_GROWN(mem_alloc, MEM_ALLOC, csrec_mem_alloc, align);
 VARIANT(mem_free, MEM_FREE, csrec_mem_free);
@@ -55,6 +59,7 @@ static int prepare(int fd, unsigned long nr, uint8_t *raw, uint8_t *buf)
 	union {
 		struct csrec_queue_create qc;
 		struct csrec_queue_destroy qd;
+		struct csrec_queue_eventfd qe;
 		struct csrec_mem_register mr;
 		struct csrec_mem_alloc ma;
 		struct csrec_mem_free mf;
@@ -72,7 +77,14 @@ static int prepare(int fd, unsigned long nr, uint8_t *raw, uint8_t *buf)
 	case CSREC_IOC_QUEUE_CREATE:
 		arg.qc.entries = 16;
 		break;
+	case CSREC_IOC_QUEUE_EVENTFD:
+		ret = q_create(fd, 16);
+		arg.qe.queue_id = ret;
+		arg.qe.fd = eventfd(0, EFD_CLOEXEC);
+		break;
 	case CSREC_IOC_QUEUE_DESTROY:
+	case CSREC_IOC_QUEUE_RESET:
+		/* the same structure */
 		ret = q_create(fd, 16);
 		arg.qd.queue_id = ret;
 		break;
@@ -238,6 +250,7 @@ TEST(reserved_fields)
 		uint32_t size, offset;
 	} fields[] = {
 		RSVD(QUEUE_DESTROY, csrec_queue_destroy, rsvd),
+		RSVD(QUEUE_RESET, csrec_queue_reset, rsvd),
 		RSVD(MEM_FREE, csrec_mem_free, rsvd),
 		RSVD(FENCE_CREATE, csrec_fence_create, rsvd),
 		RSVD(FENCE_DESTROY, csrec_fence_op, rsvd),
@@ -272,7 +285,7 @@ TEST(unknown_ioctl)
 	int fd = dev_open();
 
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ENOTTY, xioctl(fd, _IO(CSREC_IOC_MAGIC, 0x0d), arg));
+	EXPECT_EQ(-ENOTTY, xioctl(fd, _IO(CSREC_IOC_MAGIC, 0x12), arg));
 	EXPECT_EQ(-ENOTTY, xioctl(fd, _IO(CSREC_IOC_MAGIC, 0xff), arg));
 	EXPECT_EQ(-ENOTTY, xioctl(fd, _IO('x', 0), arg));
 	EXPECT_EQ(-ENOTTY, xioctl(fd, _IOWR(CSREC_IOC_MAGIC, 0, uint32_t), arg));
@@ -296,7 +309,7 @@ TEST(info)
 	EXPECT_EQ(info.cap_onchip, info.onchip_free);
 	EXPECT_EQ(1, info.cap_engine & CSREC_CAPE_COPY);
 	EXPECT_LE(1, info.irq_vectors);
-	EXPECT_EQ(0, info.features & ~CSREC_FEATURE_P2PDMA);
+	EXPECT_EQ(0, info.features & ~(2 * CSREC_FEATURE_URING - 1));
 	close(fd);
 }
 
