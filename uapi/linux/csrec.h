@@ -133,10 +133,10 @@ struct csrec_queue_ctl {
 };
 
 /*
- * QUEUE_RESET: aborts what is in flight, waits for it and starts the queue anew, empty and
- * with counts from 0, also after the driver has reset it (-EIO of SUBMIT and WAIT).
- * Completions not taken are lost; a WAIT under way ends with -ECANCELED if it took none. The
- * handle, mappings and eventfd stay. Other queues go on. -ENOENT no such queue.
+ * QUEUE_RESET: aborts what is in flight, waits for it and starts the queue anew, empty, with
+ * counts from 0 and all of its rings and ctl zero, also after the driver has reset it (-EIO of
+ * SUBMIT and WAIT). Completions not taken are lost; a WAIT under way ends with -ECANCELED if it
+ * took none. The handle, mappings and eventfd stay. Other queues go on. -ENOENT no such queue.
  */
 struct csrec_queue_reset {
 	__u32	size;
@@ -147,8 +147,9 @@ struct csrec_queue_reset {
 
 /*
  * QUEUE_EVENTFD: has an eventfd signalled whenever poll() would begin to report this queue, by
- * EPOLLIN or EPOLLERR, and when the context dies. fd -1 takes it off. -EBUSY there is one;
- * -EBADF, -EINVAL not an eventfd; -ENOENT no such queue, or none to take off.
+ * EPOLLIN or EPOLLERR, at once if it does already, and when the context dies. fd -1 takes it
+ * off. -EBUSY there is one; -EBADF, -EINVAL not an eventfd; -ENOENT no such queue, or none to
+ * take off.
  */
 struct csrec_queue_eventfd {
 	__u32	size;
@@ -396,7 +397,7 @@ struct csrec_stats {
 	__u32	flags;			/* 0 */
 	__u64	doorbells;		/* MMIO doorbell writes by the driver */
 	__u64	interrupts;		/* interrupts taken by the driver */
-	__u64	commands;		/* commands submitted on I/O queues */
+	__u64	commands;		/* commands that SUBMIT has put on queues */
 	__u64	p2p_bytes;
 	__u64	bounce_bytes;
 	__u64	pinned_bytes;		/* now */
