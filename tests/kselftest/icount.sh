@@ -6,7 +6,7 @@
 #
 #   tests/kselftest/icount.sh [KERNEL]
 #
-# The device is the golden model: what it takes for a command is not counted.
+# What the device takes for a command is not counted.
 cd "$(dirname "$0")/../.." || exit 1
-exec tests/kselftest/guest icount "${1:-p2p}" --sim build/golden/csrec-sim-golden --icount \
-	--limit 900 -- tests/kselftest/run.sh icount
+exec tests/kselftest/guest icount "${1:-p2p}" --icount --limit 900 -- \
+	tests/kselftest/run.sh icount
