@@ -208,6 +208,11 @@ terminal() { # the command, as a terminal has it; q after a while
 }
 tap "top on a terminal: takes the screen, q gives it back" eval 'out=$(terminal) &&
 	[[ $out == *$'"'\\033[?1049h'"'*csrec0*$'"'\\033[?1049l'"'* ]]'
+machine silent bound
+put "$tmp/silent/kernel/debug/csrec/csrec0/queues" "queue pid comm domain entries vector mode tail posted head state
+2 123 fio 1 64 1 mapped 1000 990 0 live"
+tap "top: an owner that does not tell what it has read" with sys=silent -- json '.samples[0].devices[0].queue_list ==
+	[{queue: 2, pid: 123, command: "fio", mode: "mapped", entries: 64, in_flight: 10, state: "live"}]' csrec top --json
 machine nodebug bound
 rm -r "$tmp/nodebug/kernel"
 tap "top without debugfs" with sys=nodebug -- json '.samples[0].devices[0] | .queue_list == [] and

@@ -218,6 +218,9 @@ static void show_device(const struct cli *cli, const struct csrec_found *d)
 		uint32_t tail = to_u64(sys_cell(q, i, "tail"));
 		uint32_t posted = to_u64(sys_cell(q, i, "posted"));
 		uint32_t head = to_u64(sys_cell(q, i, "head"));
+		/* who maps a queue need not say how far it has read */
+		bool told = (uint32_t)(posted - head) <= to_u64(sys_cell(q, i, "entries"));
+		char unreaped[16] = "-";
 		double rate = rates && id <= MAX_QUEUES && s->known[id] ?
 			      (uint32_t)(posted - s->posted[id]) / seconds : 0;
 
@@ -231,13 +234,16 @@ static void show_device(const struct cli *cli, const struct csrec_found *d)
 			jw_string("mode", sys_cell(q, i, "mode"));
 			jw_uint("entries", to_u64(sys_cell(q, i, "entries")));
 			jw_uint("in_flight", tail - posted);
-			jw_uint("unreaped", posted - head);
+			if (told)
+				jw_uint("unreaped", posted - head);
 			jw_string("state", sys_cell(q, i, "state"));
 			jw_end();
 		} else {
-			line("  %5" PRIu64 " %7s %-15.15s %-6s %6s %9u %8u %9.1f %s", id,
+			if (told)
+				snprintf(unreaped, sizeof(unreaped), "%u", posted - head);
+			line("  %5" PRIu64 " %7s %-15.15s %-6s %6s %9u %8s %9.1f %s", id,
 			     sys_cell(q, i, "pid"), sys_cell(q, i, "comm"), sys_cell(q, i, "mode"),
-			     sys_cell(q, i, "entries"), tail - posted, posted - head, rate,
+			     sys_cell(q, i, "entries"), tail - posted, unreaped, rate,
 			     sys_cell(q, i, "state"));
 		}
 	}
@@ -437,7 +443,8 @@ const struct command cmd_top = {
 	.help = "top [-b] [-n N] [--interval SECONDS] [--device DEV] [--json]\n\n"
 		"Shows all devices that have a driver, again and again: use and rates; and for root,\n"
 		"from debugfs, every queue and what each process has. UNREAPED completions have not\n"
-		"been taken by their owner. q ends it.\n\n"
+		"been taken by their owner (- if it has mapped the queue and does not tell). q ends\n"
+		"it.\n\n"
 		"  -b, --batch         lines instead of a screen; also if the output is no terminal\n"
 		"  -n, --count N       end after N pictures (without a terminal and with --json: 1)\n"
 		"  --interval SECONDS  between two pictures (default 2)\n",
