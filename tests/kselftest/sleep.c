@@ -24,24 +24,10 @@ static void result(int want, int got, const char *name)
 	write_file("/dev/kmsg", line);
 }
 
-/*
- * Sleeps until an alarm. One that rings before all are asleep undoes the sleep with -EBUSY,
- * which on a slow machine may be soon: the next one is later.
- */
+/* Until QEMU's monitor wakes it, see sleep.sh. */
 static int sleep_and_wake(void)
 {
-	char alarm[16];
-	int ret;
-
-	for (int s = 4; ; s *= 2) {
-		snprintf(alarm, sizeof(alarm), "+%d", s);
-		write_file("/sys/class/rtc/rtc0/wakealarm", "0");
-		ret = write_file("/sys/class/rtc/rtc0/wakealarm", alarm);
-		if (!ret)
-			ret = write_file("/sys/power/state", "mem");
-		if (ret != -EBUSY || s > 60)
-			return ret;
-	}
+	return write_file("/sys/power/state", "mem");
 }
 
 /* Everything a new context does: 0 or -errno. */
