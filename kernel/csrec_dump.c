@@ -6,13 +6,15 @@
  *   why TEXT
  *   device BDF interface MAJOR.MINOR dram BYTES onchip BYTES vectors N
  *   reg NAME VALUE
- *   queue QID domain N entries N vector N tail N posted N head N [hung] [failed] [closing]
+ *   queue QID domain N entries N vector N tail N posted N head N [device tail N posted N]
+ *	[hung] [failed] [closing]
  *   cmd QID COUNT opcode N flags N cid N done|in-flight [ARGUMENTS]	of the hung queue
  *   region KEY domain N [kind N rights N size BYTES] users N [closing]
  *   fence KEY domain N users N [closing]
  *   end					missing if there was no room for all
  *
- * Counts are those of the rings, modulo 2^32; domain 0 is the driver itself. Of commands
+ * Counts are those of the rings, modulo 2^32, as the driver has them, and since interface 1.1 as
+ * the device has them; domain 0 is the driver itself. Of commands
  * there are the keys, offsets and lengths: neither data nor addresses.
  */
 #include <linux/devcoredump.h>
@@ -126,8 +128,16 @@ static void csrec_dump_queue(struct csrec_dump *d, struct csrec_queue *q, bool h
 
 	csrec_dump_line(d, "queue %u domain %u entries %u vector %u", q->qid, q->ctx->domain,
 			ring->entries, (unsigned int)(q->vector - q->vector->csd->vectors));
-	csrec_dump_line(d, " tail %u posted %u head %u%s%s%s\n", tail, posted, head,
-			hung ? " hung" : "", READ_ONCE(q->failed) ? " failed" : "",
+	csrec_dump_line(d, " tail %u posted %u head %u", tail, posted, head);
+	if (q->vector->csd->hw_minor >= 1) {
+		u64 state = readq(ring->doorbell + CSREC_DB_STATE);
+
+		/* of a mapped queue only the device knows */
+		tail = state >> CSREC_DBS_SQ_TAIL_SHIFT;
+		posted = state >> CSREC_DBS_CQ_TAIL_SHIFT;
+		csrec_dump_line(d, " device tail %u posted %u", tail, posted);
+	}
+	csrec_dump_line(d, "%s%s%s\n", hung ? " hung" : "", READ_ONCE(q->failed) ? " failed" : "",
 			READ_ONCE(q->closing) ? " closing" : "");
 	if (!hung)
 		return;
