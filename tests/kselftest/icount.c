@@ -58,12 +58,16 @@ TEST(instructions)
 	static uint64_t mapped[ROUNDS], ioctls[ROUNDS], empty[ROUNDS];
 	struct csrec_queue_create arg;
 	int fd = dev_open(), bad = 0;
+	struct csrec_info info;
 	struct csrec_cqe cqe;
 	struct mapq q;
 	double m, i, e;
 	FILE *f;
 
 	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, get_info(fd, &info));
+	if (!(info.features & CSREC_FEATURE_QUEUE_MAP))
+		SKIP(return, "this device has no mapped queues");
 	ASSERT_EQ(0, mapq_create(&q, fd, BATCH, CSREC_QUEUE_F_NOIRQ, 0, 0));
 	ASSERT_EQ(0, mapq_create_raw(fd, &arg, 2, CSREC_QUEUE_F_NOIRQ, 0, 0));
 	for (int r = 0; r < ROUNDS; r++) {
