@@ -171,7 +171,7 @@ static uint64_t region_size(const struct server *s, uint32_t index)
 	case VFU_BAR0:
 		return CSREC_BAR_REG_SIZE;
 	case VFU_BAR2:
-		return s->dram_size;
+		return s->bar2_size;
 	case VFU_CONFIG:
 		return CFG_SIZE;
 	default:

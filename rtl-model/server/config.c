@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* PCI configuration space: an endpoint with PM, PCIe, MSI-X and AER capabilities. */
+/*
+ * PCI configuration space: an endpoint with PM, PCIe and MSI-X capabilities, and in the
+ * extended space AER, serial number and what a Gen3 link has to have.
+ */
 #include <string.h>
 
 #include "server.h"
@@ -29,6 +32,8 @@
 #define   DEVCTL_FLR		0x8000
 #define CFG_MSIX		0x90
 #define CFG_AER			0x100
+#define CFG_DSN			0x150
+#define CFG_SECPCI		0x160
 
 #define SUBSYSTEM_ID		0x0001	/* of the simulated board */
 
@@ -75,7 +80,7 @@ void cfg_init(struct server *s)
 	put32(s, CFG_BAR0, BAR_MEM64);
 	put(w, CFG_BAR0, 8, ~(uint64_t)(CSREC_BAR_REG_SIZE - 1));
 	put32(s, CFG_BAR2, BAR_MEM64 | BAR_PREFETCH);
-	put(w, CFG_BAR2, 8, ~(s->dram_size - 1));
+	put(w, CFG_BAR2, 8, ~(s->bar2_size - 1));
 	put16(s, 0x2c, CSREC_PCI_VENDOR);
 	put16(s, 0x2e, SUBSYSTEM_ID);
 	s->cfg[0x34] = CFG_PM;
@@ -97,12 +102,13 @@ void cfg_init(struct server *s)
 	put(c, CFG_PCIE + 0x0a, 2, 0x000f);		/* device status */
 	put32(s, CFG_PCIE + 0x0c, 4 << 4 | 3);		/* link capabilities */
 	put(w, CFG_PCIE + 0x10, 2, 0x01cb);		/* link control */
-	put16(s, CFG_PCIE + 0x12, 4 << 4 | 3);		/* link status */
+	put16(s, CFG_PCIE + 0x12, 1u << 12 | 4 << 4 | 3);	/* link status: the slot's clock */
 	put32(s, CFG_PCIE + 0x24, 1u << 4);		/* completion timeout disable */
 	put(w, CFG_PCIE + 0x28, 2, 1u << 4);		/* device control 2 */
 	put32(s, CFG_PCIE + 0x2c, 0x7 << 1);		/* 2.5, 5 and 8 GT/s */
 	put16(s, CFG_PCIE + 0x30, 3);			/* link control 2: target 8 GT/s */
 	put(w, CFG_PCIE + 0x30, 2, 0x000f);
+	put16(s, CFG_PCIE + 0x32, 0x001e);		/* link status 2: equalization done */
 
 	/* MSI-X: the client emulates enable and masks. */
 	put16(s, CFG_MSIX, 0x11);
@@ -112,7 +118,7 @@ void cfg_init(struct server *s)
 	put32(s, CFG_MSIX + 8, CSREC_MSIX_PBA_OFFSET | CSREC_BAR_REG);
 
 	/* Advanced error reporting, version 2, the defaults of the specification. */
-	put32(s, CFG_AER, 0x0001 | 2 << 16);
+	put32(s, CFG_AER, 0x0001 | 2 << 16 | CFG_DSN << 20);
 	put(c, CFG_AER + 0x04, 4, 0x03fff030);		/* uncorrectable status */
 	put(w, CFG_AER + 0x08, 4, 0x03fff030);		/* mask */
 	put32(s, CFG_AER + 0x0c, 0x00462030);		/* severity */
@@ -120,6 +126,13 @@ void cfg_init(struct server *s)
 	put(c, CFG_AER + 0x10, 4, 0x0000f1c1);		/* correctable status */
 	put32(s, CFG_AER + 0x14, 0x00002000);		/* mask */
 	put(w, CFG_AER + 0x14, 4, 0x0000f1c1);
+
+	/* Device serial number. */
+	put32(s, CFG_DSN, 0x0003 | 1 << 16 | CFG_SECPCI << 20);
+	put(s->cfg, CFG_DSN + 4, 8, s->serial);
+
+	/* Secondary PCI Express, for 8 GT/s: no lane had an error. */
+	put32(s, CFG_SECPCI, 0x0019 | 1 << 16);
 }
 
 /*
@@ -185,9 +198,9 @@ bool cfg_master_on(const struct server *s)
 
 bool cfg_own_dram(const struct server *s, uint64_t addr, size_t len, uint64_t *off)
 {
-	uint64_t bar = get(s, CFG_BAR2, 8) & ~(s->dram_size - 1);
+	uint64_t bar = get(s, CFG_BAR2, 8) & ~(s->bar2_size - 1);
 
-	if (!cfg_memory_on(s) || !bar || addr < bar || addr - bar > s->dram_size - len)
+	if (!cfg_memory_on(s) || !bar || addr < bar || addr - bar > s->bar2_size - len)
 		return false;
 	*off = addr - bar;
 	return true;

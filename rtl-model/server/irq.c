@@ -63,7 +63,7 @@ static void deliver(struct server *s, unsigned int vec)
 void irq_raise(struct server *s, unsigned int vec)
 {
 	if (vec >= s->nvec) {
-		say(s, "model raised vector %u of %u", vec, s->nvec);
+		debug(s, "model raised vector %u of %u", vec, s->nvec);
 		return;
 	}
 	if (deliverable(s, vec)) {

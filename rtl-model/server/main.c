@@ -35,6 +35,9 @@ static const char usage[] =
 "\n"
 "  --socket PATH         where to listen\n"
 "  --dram-size SIZE      device DRAM and BAR 2, a power of two, K M G (256M)\n"
+"  --bar2-size SIZE      BAR 2 shows only so much of it, a power of two from 4K on\n"
+"  --vectors N           offer fewer MSI-X vectors than the device has\n"
+"  --serial N            serial number (1)\n"
 "  --dram-latency N      cycles to the first beat of device DRAM (40)\n"
 "  --host-latency N      cycles to the first beat of host memory (300)\n"
 "  --host-bandwidth N    host memory, MB/s at 300 MHz (3300)\n"
@@ -298,13 +301,16 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, bool suff
 
 enum {
 	OPT_SOCKET = 256, OPT_DRAM_SIZE, OPT_DRAM_LATENCY, OPT_HOST_LATENCY, OPT_HOST_BANDWIDTH,
-	OPT_JITTER, OPT_STALL, OPT_SEED, OPT_FST, OPT_FST_WINDOW, OPT_TRACE_DMA, OPT_ONCE,
+	OPT_BAR2_SIZE, OPT_VECTORS, OPT_SERIAL, OPT_JITTER, OPT_STALL, OPT_SEED, OPT_FST, OPT_FST_WINDOW, OPT_TRACE_DMA, OPT_ONCE,
 	OPT_READY_FD,
 };
 
 static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "dram-size", required_argument, NULL, OPT_DRAM_SIZE },
+	{ "bar2-size", required_argument, NULL, OPT_BAR2_SIZE },
+	{ "vectors", required_argument, NULL, OPT_VECTORS },
+	{ "serial", required_argument, NULL, OPT_SERIAL },
 	{ "dram-latency", required_argument, NULL, OPT_DRAM_LATENCY },
 	{ "host-latency", required_argument, NULL, OPT_HOST_LATENCY },
 	{ "host-bandwidth", required_argument, NULL, OPT_HOST_BANDWIDTH },
@@ -351,6 +357,17 @@ static int parse_options(struct server *s, struct csrec_model_config *cfg, int *
 		case OPT_DRAM_SIZE:
 			ok = parse_number(optarg, 1 << 20, 1ull << 36, true, &n) && !(n & (n - 1));
 			cfg->dram_size = n;
+			break;
+		case OPT_BAR2_SIZE:
+			ok = parse_number(optarg, 4096, 1ull << 36, true, &n) && !(n & (n - 1));
+			s->bar2_size = n;
+			break;
+		case OPT_VECTORS:
+			ok = parse_number(optarg, 1, MAX_VECTORS, false, &n);
+			s->nvec = (unsigned int)n;
+			break;
+		case OPT_SERIAL:
+			ok = parse_number(optarg, 0, UINT64_MAX, false, &s->serial);
 			break;
 		case OPT_DRAM_LATENCY:
 			ok = parse_number(optarg, 1, 1000000, false, &n);
@@ -420,6 +437,10 @@ static int parse_options(struct server *s, struct csrec_model_config *cfg, int *
 		say(NULL, "--socket PATH is needed");
 		return EXIT_USAGE;
 	}
+	if (s->bar2_size > cfg->dram_size) {
+		say(NULL, "--bar2-size is more than there is memory");
+		return EXIT_USAGE;
+	}
 	if (window && !cfg->fst) {
 		say(NULL, "--fst-window needs --fst");
 		return EXIT_USAGE;
@@ -451,11 +472,13 @@ int main(int argc, char **argv)
 	struct waves waves = { 0 };
 	uint64_t start = now_ns(), cap;
 	int ready_fd = -1, sig_fd, rc;
+	unsigned int nvec;
 	sigset_t sigs;
 
 	if (!fill_streams())
 		return EXIT_ERROR;
 	s->fd = -1;
+	s->serial = 1;
 	rc = parse_options(s, &cfg, &ready_fd, argc, argv);
 	if (rc >= 0)
 		return rc;
@@ -470,6 +493,8 @@ int main(int argc, char **argv)
 	sig_fd = signalfd(-1, &sigs, SFD_NONBLOCK | SFD_CLOEXEC);
 
 	s->dram_size = cfg.dram_size;
+	if (!s->bar2_size)
+		s->bar2_size = s->dram_size;
 	rc = make_dram(s);
 	if (rc || sig_fd < 0) {
 		say(s, "cannot make %" PRIu64 " MiB of device DRAM: %s", s->dram_size >> 20,
@@ -487,11 +512,13 @@ int main(int argc, char **argv)
 	waves.on = cfg.fst;
 	waves.fst = cfg.fst;
 	cap = csrec_model_read(s->model, CSREC_REG_CAP_QUEUE, 8);
-	s->nvec = (uint8_t)(cap >> CSREC_CAPQ_VECTORS_SHIFT);
-	if (!s->nvec) {
-		say(s, "model has no interrupt vectors");
+	nvec = (uint8_t)(cap >> CSREC_CAPQ_VECTORS_SHIFT);
+	if (!nvec || s->nvec > nvec) {
+		say(s, "the model has %u interrupt vectors", nvec);
 		return EXIT_ERROR;
 	}
+	if (!s->nvec)
+		s->nvec = nvec;
 	dma_init(s);
 	irq_init(s);
 	cfg_init(s);

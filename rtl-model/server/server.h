@@ -98,8 +98,10 @@ struct server {
 	int dram_fd;
 	uint8_t *dram;
 	uint64_t dram_size;
+	uint64_t bar2_size;	/* of it, from its beginning on */
 
 	/* config.c */
+	uint64_t serial;
 	uint8_t cfg[CFG_SIZE];
 	uint8_t cfg_wmask[CFG_SIZE];	/* writable bits */
 	uint8_t cfg_w1c[CFG_SIZE];	/* bits that writing 1 clears */

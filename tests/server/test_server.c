@@ -518,11 +518,11 @@ static void t_capabilities(void)
 	EQ(cfg(&cl, pm + 4, 2), 0);		/* D0, no soft reset clear */
 	EQ(cfg(&cl, pcie + 2, 2), 2);		/* endpoint, version 2 */
 	EQ(cfg(&cl, pcie + 4, 4) >> 28 & 1, 1);	/* FLR */
-	EQ(cfg(&cl, pcie + 0x12, 2), 0x43);	/* Gen3 x4 */
+	EQ(cfg(&cl, pcie + 0x12, 2) & 0x3ff, 0x43);	/* Gen3 x4 */
 	EQ(cfg(&cl, msix + 2, 2), TM_VECTORS - 1);
 	EQ(cfg(&cl, msix + 4, 4), CSREC_MSIX_TABLE_OFFSET);
 	EQ(cfg(&cl, msix + 8, 4), CSREC_MSIX_PBA_OFFSET);
-	EQ(cfg(&cl, 0x100, 4), 0x00020001);	/* AER, version 2, the last */
+	EQ(cfg(&cl, 0x100, 4) & 0xfffff, 0x20001);	/* AER, version 2 */
 	EQ(cfg(&cl, 0x10c, 4), 0x00462030);
 	set_cfg(&cl, pcie + 8, 0x5010, 2);
 	EQ(cfg(&cl, pcie + 8, 2), 0x5010);
@@ -530,6 +530,77 @@ static void t_capabilities(void)
 	EQ(cfg(&cl, pcie + 0x28, 2), 0x10);
 	set_cfg(&cl, 0x104, ~0u, 4);		/* nothing to clear */
 	EQ(cfg(&cl, 0x104, 4), 0);
+}
+
+/* The list of the extended space: ascending, room for each, and an end. */
+static void t_extended(void)
+{
+	static const char *const args[] = { "--serial", "0x123456789abcdef0", NULL };
+	static const struct { uint16_t id, len; } known[] = {
+		{ 0x0001, 0x48 }, { 0x0003, 12 }, { 0x0019, 12 + 2 * 4 },
+	};
+	uint32_t at = 0x100, head, next, seen = 0, i, dsn = 0;
+
+	up_with(args);
+	while (at) {
+		head = cfg(&cl, at, 4);
+		next = head >> 20;
+		for (i = 0; i < 3 && known[i].id != (head & 0xffff); i++)
+			;
+		CHECK(i < 3 && !(seen & 1u << i) && (head >> 16 & 0xf));
+		seen |= 1u << i;
+		CHECK(next % 4 == 0 && (!next || next >= at + known[i].len));
+		CHECK(at + known[i].len <= 4096);
+		if (known[i].id == 3)
+			dsn = at;
+		at = next;
+	}
+	EQ(seen, 7);
+	EQ(cfg(&cl, dsn + 4, 4), 0x9abcdef0);
+	EQ(cfg(&cl, dsn + 8, 4), 0x12345678);
+	set_cfg(&cl, dsn + 4, 0, 4);
+	EQ(cfg(&cl, dsn + 4, 4), 0x9abcdef0);
+}
+
+/* Fewer vectors, and less of the memory in BAR 2, than the device has. */
+static void t_less(void)
+{
+	static const char *const args[] = { "--dram-size", "4M", "--bar2-size", "64K",
+					    "--vectors", "2", NULL };
+	static const char *const many[] = { "--socket", "/tmp/x", "--vectors", "6", NULL };
+	uint8_t b[32] = { 32 };
+	uint64_t v = 0x55;
+	uint32_t msix;
+	struct msg m;
+	int e = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	EQ(server_run(binary, many), 1);
+	up_with(args);
+	msix = find_cap(0x11);
+	EQ(cfg(&cl, msix + 2, 2), 1);
+	put32(b + 8, 2);
+	EQ(client_call(&cl, C_REGION_INFO, b, 32, NULL, 0, &m), 0);
+	EQ(get64(m.body + 16), 64 << 10);
+	close(m.fd);
+	set_cfg(&cl, 0x18, ~0u, 4);
+	EQ(cfg(&cl, 0x18, 4), 0xffff000c);
+	set_cfg(&cl, COMMAND, MEM | BME, 2);
+	EQ(client_write(&cl, R_BAR2, (64 << 10) - 8, &v, 8), 0);
+	EQ(client_write(&cl, R_BAR2, 64 << 10, &v, 8), EINVAL);
+	EQ(reg(&cl, CSREC_REG_CAP_DRAM), 4 << 20);
+	EQ(reg(&cl, CSREC_REG_CAP_QUEUE) >> CSREC_CAPQ_VECTORS_SHIFT & 0xff, TM_VECTORS);
+	/* vector 1 is there, 2 is not, and asking for it harms nobody */
+	EQ(client_irqs(&cl, 0x24, 1, 1, &e, 1), 0);
+	EQ(client_irqs(&cl, 0x24, 2, 1, &e, 1), EINVAL);
+	v = reg(&cl, TM_STEPS);
+	set_reg(&cl, TM_IRQ, 2);
+	while (reg(&cl, TM_STEPS) == v)
+		;
+	set_reg(&cl, TM_IRQ, 1);
+	while (read(e, &v, 8) != 8)
+		EQ(reg(&cl, TM_SCRATCH), 0);
+	EQ(v, 1);
+	close(e);
 }
 
 static void t_bars(void)
@@ -1788,6 +1859,11 @@ static void t_options(void)
 		{ "--socket", "/tmp/x", "--dram-size", "256X" },
 		{ "--socket", "/tmp/x", "--dram-size", "-1" },
 		{ "--socket", "/tmp/x", "--stall", "100" },
+		{ "--socket", "/tmp/x", "--vectors", "0" },
+		{ "--socket", "/tmp/x", "--bar2-size", "2K" },
+		{ "--socket", "/tmp/x", "--bar2-size", "96K" },
+		{ "--socket", "/tmp/x", "--bar2-size", "512M" },
+		{ "--socket", "/tmp/x", "--serial", "x" },
 		{ "--socket", "/tmp/x", "--host-latency", "0" },
 		{ "--socket", "/tmp/x", "--host-bandwidth", "3.3" },
 		{ "--socket", "/tmp/x", "--fst-window", "1:2" }, { "--socket", "" },
@@ -1882,6 +1958,8 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "a client that does not read is not served without bound", t_backpressure },
 	{ "config: identity is read-only", t_identity },
 	{ "config: PM, PCIe, MSI-X and AER capabilities", t_capabilities },
+	{ "config: extended capabilities, serial number", t_extended },
+	{ "config: fewer vectors and a smaller BAR 2 than the device's", t_less },
 	{ "config: BAR sizing", t_bars },
 	{ "config: 8 GiB BAR", t_big_dram },
 	{ "config: writes at odd offsets (30)", t_odd_config },
