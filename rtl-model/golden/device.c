@@ -340,7 +340,6 @@ static uint64_t timer_left(const struct csrec_model *m, uint64_t max)
 /* A completion that may have an interrupt is visible. */
 static void announce(struct queue *q)
 {
-	run_timers(q->m);
 	if (q->noirq)
 		return;
 	if (q->irq_count > 1) {
@@ -420,7 +419,6 @@ void queue_start(struct queue *q)
 	uintptr_t arg = (uintptr_t)q;
 
 	q->tail = q->fetched = q->posted = q->head = q->m->cfg.first_count;
-	q->unseen = 0;
 	q->abort = q->executing = q->posting = false;
 	q->busy = NULL;
 	q->ready = NULL;
@@ -454,8 +452,7 @@ static void try_enable(struct csrec_model *m)
 		m->fatal = CSREC_FATAL_CONFIG;
 		return;
 	}
-	q->vector = q->domain = q->irq_count = 0;
-	q->noirq = false;
+	q->vector = q->domain = 0;
 	q->log2_entries = m->aq_size;
 	q->sq_base = m->asq_base;
 	q->cq_base = m->acq_base;

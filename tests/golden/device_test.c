@@ -2486,7 +2486,7 @@ static void test_irq_timer(void)
 	n2 = irqs[2];
 	nops(&ioq, 1, 0);
 	nops(&ioq2, 1, 0);
-	until_irq(&ioq2);
+	step(WAIT_CYCLES + WAIT_CYCLES / 2);
 	ok(irqs[1] == n && irqs[2] == n2 + 1, "each queue has its own time: the shorter");
 	until_irq(&ioq);
 	run();
