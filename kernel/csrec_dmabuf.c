@@ -248,6 +248,7 @@ struct csrec_import {
 	u32 key;
 	bool stale;
 	struct work_struct work;
+	struct mutex lock;	/* sgt, and that buf is there */
 };
 
 static void csrec_import_free(struct kref *ref)
@@ -255,10 +256,23 @@ static void csrec_import_free(struct kref *ref)
 	struct csrec_import *im = container_of(ref, struct csrec_import, ref);
 
 	put_device(&im->csd->dev);
+	mutex_destroy(&im->lock);
 	kfree(im);
 }
 
-/* The exporter needs its memory: the key goes, and the mapping with it. */
+static void csrec_import_unmap(struct csrec_import *im)
+{
+	lockdep_assert_held(&im->lock);
+	if (im->buf && im->sgt)
+		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
+	im->sgt = NULL;
+}
+
+/*
+ * The exporter needs its memory: the key goes, and the mapping with it. A device that has failed
+ * cannot be told; it is taken off the bus, so that the exporter need not wait for its reset. In
+ * a reset or removal all goes anyway.
+ */
 static void csrec_import_work(struct work_struct *work)
 {
 	struct csrec_import *im = container_of(work, struct csrec_import, work);
@@ -267,6 +281,12 @@ static void csrec_import_work(struct work_struct *work)
 	down_read(&csd->reset_lock);
 	if (!csrec_dead(csd))
 		csrec_region_revoke(csd, im->key);
+	if (csrec_dead(csd) == -EIO) {
+		pci_clear_master(csd->pdev);
+		mutex_lock(&im->lock);
+		csrec_import_unmap(im);
+		mutex_unlock(&im->lock);
+	}
 	up_read(&csd->reset_lock);
 	kref_put(&im->ref, csrec_import_free);
 }
@@ -295,12 +315,13 @@ static const struct dma_buf_attach_ops csrec_import_ops = {
 /* Of a region that the device does not know any more. */
 void csrec_import_put(struct csrec_import *im)
 {
-	if (im->sgt)
-		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
+	mutex_lock(&im->lock);
+	csrec_import_unmap(im);
 	if (im->attach)
 		dma_buf_detach(im->buf, im->attach);
 	dma_buf_put(im->buf);
 	im->buf = NULL;
+	mutex_unlock(&im->lock);
 	kref_put(&im->ref, csrec_import_free);
 }
 
@@ -337,6 +358,7 @@ static int csrec_import_host(struct csrec_ctx *ctx, struct csrec_region *r, stru
 	im->buf = buf;
 	im->dir = r->rights & CSREC_RIGHT_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	INIT_WORK(&im->work, csrec_import_work);
+	mutex_init(&im->lock);
 
 	im->attach = dma_buf_dynamic_attach(buf, &csd->pdev->dev, &csrec_import_ops, im);
 	if (IS_ERR(im->attach)) {

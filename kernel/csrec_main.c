@@ -422,6 +422,8 @@ static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 	if (nr >= ARRAY_SIZE(csrec_ioctls) || cmd != _IO(CSREC_IOC_MAGIC, nr))
 		return -ENOTTY;
 	op = &csrec_ioctls[array_index_nospec(nr, ARRAY_SIZE(csrec_ioctls))];
+	if (!op->fn)
+		return -ENOTTY;
 
 	if (get_user(size, (u32 __user *)uarg))
 		return -EFAULT;

@@ -9,11 +9,10 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "csrec_pages.h"
 #include "csrec_trace.h"
 
 #define CSREC_LIST_BYTES	(CSREC_PAGE_LIST_ENTRIES * sizeof(__le64))
-#define CSREC_MAX_PAGE_SHIFT	30	/* of a page list's pages */
-
 /* Pages pinned in one go: how long a signal waits. */
 #define CSREC_PIN_BATCH		512UL
 
@@ -129,26 +128,7 @@ static void csrec_lists_free(struct csrec_dev *csd, struct csrec_region *r)
 	r->lists = NULL;
 }
 
-/*
- * The size of pages, in log2, that describes memory with the fewest of them: all ends of DMA
- * segments but the first and the last are ends of pages. Segments that follow one another
- * are one. CSREC_MAX_PAGE_SHIFT + 1: all of it is one.
- */
-static unsigned int csrec_page_shift(const struct sg_table *sgt)
-{
-	u64 ends = 0, last = 0;
-	struct scatterlist *sg;
-	unsigned int i;
-
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		if (i && sg_dma_address(sg) != last)
-			ends |= sg_dma_address(sg) | last | BIT_ULL(CSREC_MAX_PAGE_SHIFT);
-		last = sg_dma_address(sg) + sg_dma_len(sg);
-	}
-	return ends ? __ffs64(ends) : CSREC_MAX_PAGE_SHIFT + 1;
-}
-
-/* Puts page @n, of @want, on the lists. */
+/* Puts page number @n on the lists. */
 static int csrec_lists_add(struct csrec_dev *csd, struct csrec_region *r, u64 n, u64 page)
 {
 	dma_addr_t dma;
@@ -174,20 +154,22 @@ int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct
 		     unsigned int offset)
 {
 	u64 first = sg_dma_address(sgt->sgl) + offset;
-	u64 page, at = 0, last = 0, n = 0, npages, nlists;
+	u64 page, n = 0, npages, nlists;
+	struct csrec_pages pages = {};
 	struct scatterlist *sg;
 	unsigned int shift, i;
 
-	shift = csrec_page_shift(sgt);
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		csrec_pages_look(&pages, sg_dma_address(sg), sg_dma_len(sg));
+	shift = csrec_pages_shift(&pages);
 	if (shift > CSREC_MAX_PAGE_SHIFT) {
 		r->levels = 0;
 		r->base = first;
 		return 0;
 	}
-	page = BIT_ULL(shift);
 	r->page_shift = shift;
-	r->page_off = first & (page - 1);
-	npages = DIV_ROUND_UP_ULL(r->page_off + r->size, page);
+	r->page_off = first & (BIT_ULL(shift) - 1);
+	npages = DIV_ROUND_UP_ULL(r->page_off + r->size, BIT_ULL(shift));
 	nlists = DIV_ROUND_UP_ULL(npages, CSREC_PAGE_LIST_ENTRIES);
 
 	r->lists = kvcalloc(nlists, sizeof(*r->lists), GFP_KERNEL_ACCOUNT);
@@ -197,12 +179,11 @@ int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct
 	if (!r->lists || !r->top)
 		goto err;
 
+	memset(&pages, 0, sizeof(pages));
 	for_each_sgtable_dma_sg(sgt, sg, i) {
-		if (!i || sg_dma_address(sg) != last)
-			at = ALIGN_DOWN(sg_dma_address(sg), page);
-		last = sg_dma_address(sg) + sg_dma_len(sg);
-		for (; at < last && n < npages; at += page) {
-			if (csrec_lists_add(csd, r, n++, at))
+		csrec_pages_begin(&pages, sg_dma_address(sg), sg_dma_len(sg), shift);
+		while (n < npages && csrec_pages_next(&pages, shift, &page)) {
+			if (csrec_lists_add(csd, r, n++, page))
 				goto err;
 		}
 	}

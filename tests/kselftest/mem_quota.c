@@ -53,7 +53,8 @@ TEST_F(quota, none)
 	uint32_t key;
 
 	EXPECT_EQ(self->info.cap_dram, self->info.quota_dram);
-	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, self->info.dram_free / 2, &key));
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 2 * MIB, &key));
+	EXPECT_EQ(2 * MIB, owned(self->fd));
 }
 
 TEST_F(quota, dram)
@@ -106,12 +107,12 @@ TEST_F(quota, failure)
 	uint32_t a, key;
 
 	ASSERT_EQ(0, set_quota("quota_dram", 2 * self->info.cap_dram));
-	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, self->info.cap_dram / 2, &a));
+	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &a));
 	for (int i = 0; i < 4; i++) {
-		ASSERT_EQ(-ENOMEM, mem_alloc(self->fd, CSREC_REGION_DRAM,
-					     self->info.cap_dram / 2 + 4096, &key));
+		ASSERT_EQ(-ENOMEM, mem_alloc(self->fd, CSREC_REGION_DRAM, self->info.cap_dram,
+					     &key));
 	}
-	EXPECT_EQ(self->info.cap_dram / 2, owned(self->fd));
+	EXPECT_EQ(4096, owned(self->fd));
 }
 
 /* A child has an account of its own; a context is on the account of who opened it. */

@@ -100,6 +100,25 @@ FIXTURE_TEARDOWN(share)
 		close(self->fd);
 }
 
+static int udmabuf(uint8_t **p, size_t len)
+{
+	struct udmabuf_create arg = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = len };
+	int dev = open("/dev/udmabuf", O_RDWR), fd;
+
+	if (dev < 0)
+		return -errno;
+	arg.memfd = memfd_create("csrec", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	if (ftruncate(arg.memfd, len) || fcntl(arg.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return -errno;
+	*p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, arg.memfd, 0);
+	fd = ioctl(dev, UDMABUF_CREATE, &arg);
+	if (fd < 0)
+		fd = -errno;
+	close(arg.memfd);
+	close(dev);
+	return fd;
+}
+
 /* ---- arguments ---- */
 
 TEST_F(share, export_arguments)
@@ -163,6 +182,43 @@ TEST_F(share, import_arguments)
 	EXPECT_EQ(-EINVAL, mem_import(self->fd, -1, 4, &key, &len));
 	EXPECT_EQ(-EBADF, mem_import(self->fd, -1, CSREC_RIGHT_READ, &key, &len));
 	EXPECT_EQ(-EINVAL, mem_import(self->fd, self->fd, CSREC_RIGHT_READ, &key, &len));
+}
+
+/* The rule of sizes: shorter than the first version, longer with zeroes, longer with more. */
+TEST_F(share, lengths)
+{
+	struct {
+		union {
+			struct csrec_mem_export ex;
+			struct csrec_mem_import im;
+		};
+		uint64_t more[4];
+	} arg;
+	uint8_t *p;
+	int buf = udmabuf(&p, 4096);
+
+	if (self->p2p) {
+		for (int i = 0; i < 3; i++) {
+			memset(&arg, 0, sizeof(arg));
+			arg.ex = (struct csrec_mem_export){
+				.size = sizeof(arg.ex) + 8 * i - (i ? 0 : 1), .key = self->key };
+			((uint8_t *)&arg)[sizeof(arg.ex) + 8] = i == 2;
+			EXPECT_EQ(i == 0 ? -EINVAL : i == 1 ? 0 : -E2BIG,
+				  xioctl(self->fd, CSREC_IOC_MEM_EXPORT, &arg));
+		}
+	}
+	if (buf == -ENOENT)
+		SKIP(return, "no /dev/udmabuf");
+	for (int i = 0; i < 3; i++) {
+		memset(&arg, 0, sizeof(arg));
+		arg.im = (struct csrec_mem_import){
+			.size = sizeof(arg.im) + 8 * i - (i ? 0 : 1), .fd = buf,
+			.rights = CSREC_RIGHT_READ };
+		((uint8_t *)&arg)[sizeof(arg.im) + 8] = i == 2;
+		EXPECT_EQ(i == 0 ? -EINVAL : i == 1 ? 0 : -E2BIG,
+			  xioctl(self->fd, CSREC_IOC_MEM_IMPORT, &arg));
+	}
+	close(buf);
 }
 
 /* ---- between contexts ---- */
@@ -252,25 +308,6 @@ TEST_F(share, with_another_process)
 }
 
 /* ---- memory of others ---- */
-
-static int udmabuf(uint8_t **p, size_t len)
-{
-	struct udmabuf_create arg = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = len };
-	int dev = open("/dev/udmabuf", O_RDWR), fd;
-
-	if (dev < 0)
-		return -errno;
-	arg.memfd = memfd_create("csrec", MFD_ALLOW_SEALING | MFD_CLOEXEC);
-	if (ftruncate(arg.memfd, len) || fcntl(arg.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
-		return -errno;
-	*p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, arg.memfd, 0);
-	fd = ioctl(dev, UDMABUF_CREATE, &arg);
-	if (fd < 0)
-		fd = -errno;
-	close(arg.memfd);
-	close(dev);
-	return fd;
-}
 
 TEST_F(share, udmabuf)
 {

@@ -13,7 +13,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
-[ $# -gt 0 ] || set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share cmds compute p2p life visible hostile
+[ $# -gt 0 ] || set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share mem_drive cmds compute p2p life visible hostile
 
 tmp=$(mktemp -d /tmp/csrec-kselftest.XXXXXX)
 trap 'rm -rf "$tmp"' EXIT

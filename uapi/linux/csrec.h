@@ -67,7 +67,7 @@ struct csrec_info {
 	__u8	pci_devfn;
 	__u16	irq_vectors;		/* granted by the host */
 	__s32	numa_node;		/* -1 if unknown */
-	__u64	dram_free;		/* bytes not allocated now */
+	__u64	dram_free;		/* bytes not allocated now, by p2pmem/allocate either */
 	__u64	onchip_free;
 	/* since 1.1 */
 	__u64	quota_dram;		/* bytes this process may allocate, in all its contexts */
@@ -172,10 +172,11 @@ struct csrec_queue_destroy {
 /*
  * MEM_REGISTER: pins [addr, addr + len) of the caller and makes it a HOST region.
  * rights: CSREC_RIGHT_READ the device may read (source; a read-only mapping is
- * enough), _WRITE it may write (needs a writable mapping, else -EFAULT). addr and
- * len need no alignment. -EINVAL rights empty or unknown, len 0 or above
- * CSREC_MEM_MAX_PIN, or addr + len wraps; -EFAULT not mapped, or memory of a device;
- * -ENOMEM over RLIMIT_MEMLOCK (which CAP_IPC_LOCK lifts); -ENOSPC no region slot;
+ * enough), _WRITE it may write (needs a writable mapping, else -EFAULT; as is a shared
+ * mapping of a file whose file system must know what gets dirty: not tmpfs, hugetlbfs). addr
+ * and len need no alignment. -EINVAL rights empty or unknown, len 0 or above
+ * CSREC_MEM_MAX_PIN (1 GiB before 1.1), or addr + len wraps; -EFAULT not mapped, or memory
+ * of a device; -ENOMEM over RLIMIT_MEMLOCK (which CAP_IPC_LOCK lifts); -ENOSPC no region slot;
  * -EOPNOTSUPP the device reaches this memory only through the host's DMA bounce buffers.
  * The memory stays pinned until MEM_FREE or close. Contents belong to the caller. A process
  * that forks should keep it from its children (MADV_DONTFORK).
@@ -206,7 +207,10 @@ struct csrec_mem_register {
  * between drive and device where the drive's queue allows it (else -EREMOTEIO), and the CPU
  * may load and store. Pages live on until the last mapping and transfer are done, whatever
  * becomes of the region; after a reset or removal of the device they are gone, and an
- * access is a SIGBUS.
+ * access is a SIGBUS. mmap() of anything but the whole, or private, or executable is -EINVAL.
+ *
+ * The memory is that of the kernel's p2pmem pool, which the file p2pmem/allocate of the PCI
+ * device hands out as well: without a quota, and not zeroed, so to those only whom root trusts.
  */
 struct csrec_mem_alloc {
 	__u32	size;
@@ -224,7 +228,8 @@ struct csrec_mem_alloc {
 /*
  * MEM_FREE: revokes a key from MEM_REGISTER or MEM_ALLOC. Commands still using it
  * end with CSREC_ST_STALE_KEY; returns when the device no longer touches the
- * memory. -ENOENT not a key of this context.
+ * memory. A drive (P2P_READ, P2P_WRITE) is not waited for: device memory is not given to
+ * another before it is done. -ENOENT not a key of this context.
  */
 struct csrec_mem_free {
 	__u32	size;
@@ -236,8 +241,9 @@ struct csrec_mem_free {
 /*
  * MEM_EXPORT: a dma-buf of a whole DRAM region. The memory stays allocated, and on this
  * process's account, until the last user of the dma-buf is gone; the key may be freed before.
- * An importer that cannot do peer-to-peer DMA with the device gets an error when it attaches or
- * maps. -ENOENT no such key; -EOPNOTSUPP not a DRAM region, or no CSREC_FEATURE_P2PDMA;
+ * An importer that cannot do peer-to-peer DMA with the device, or cannot be told that the memory
+ * is taken back, gets an error when it attaches or maps. A reset or removal of the device takes
+ * it back. -ENOENT no such key; -EOPNOTSUPP not a DRAM region, or no CSREC_FEATURE_P2PDMA;
  * -EINVAL open_flags other than O_CLOEXEC and O_RDWR or O_RDONLY.
  */
 struct csrec_mem_export {
@@ -253,8 +259,8 @@ struct csrec_mem_export {
  * MEM_IMPORT: a dma-buf of any driver as a region. One of this device is DRAM, shared with
  * its exporter; any other is HOST. rights as in MEM_REGISTER; WRITE needs a dma-buf that is
  * open for writing (-EACCES). If the exporter moves or revokes it the key goes stale.
- * -EBADF, -EINVAL not a dma-buf; -EOPNOTSUPP its memory cannot be reached, or is not in whole
- * pages; -ENOSPC no region slot.
+ * -EBADF, -EINVAL not a dma-buf; -EOPNOTSUPP its memory cannot be reached, is not in whole
+ * pages, or was taken back; -ENOSPC no region slot; -EINTR a signal, while the exporter moves it.
  */
 struct csrec_mem_import {
 	__u32	size;
