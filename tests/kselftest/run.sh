@@ -10,6 +10,9 @@
 # CSREC_KSELFTEST names the directory of the programs (default build/kselftest). Counts go to
 # /out/kselftest.json, for tests/kselftest/report.
 set -u
+# all of them: some as 32-bit programs, too
+progs32=
+[ $# -gt 0 ] || progs32="m32/uapi m32/queue m32/mem m32/mem_map m32/p2p"
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
@@ -103,7 +106,7 @@ if [ -c /dev/csrec0 ]; then
 	# tests that need it say so if it is not there
 	testmod=$progs/mod/$(uname -r)/csrec_test_dmabuf.ko
 	[ ! -e "$testmod" ] || check "test module loads" insmod "$testmod"
-	for prog; do
+	for prog in "$@" $progs32; do
 		program "$prog"
 	done
 	[ ! -e "$testmod" ] || check "test module unloads" rmmod csrec_test_dmabuf
