@@ -58,7 +58,10 @@ TEST_F(mem, register_arguments)
 	EXPECT_EQ(-EINVAL, mem_register(self->fd, p, 4096, 0x80000001, &key));
 	EXPECT_EQ(-EINVAL, mem_register(self->fd, p, CSREC_MEM_MAX_PIN + 1, CSREC_RIGHT_READ, &key));
 	EXPECT_EQ(-EINVAL, mem_register(self->fd, p, ~0ULL, CSREC_RIGHT_READ, &key));
-	EXPECT_EQ(-EINVAL, mem_register(self->fd, (void *)-4096L, 8192, CSREC_RIGHT_READ, &key));
+	/* as an address of 64 bits, which is what the driver adds up */
+	if (sizeof(void *) == 8) {
+		EXPECT_EQ(-EINVAL, mem_register(self->fd, (void *)-4096L, 8192, CSREC_RIGHT_READ, &key));
+	}
 	EXPECT_EQ(-EFAULT, mem_register(self->fd, NULL, 4096, CSREC_RIGHT_READ, &key));
 	EXPECT_EQ(-EFAULT, mem_register(self->fd, (void *)0xffff888000000000, 4096,
 					CSREC_RIGHT_READ, &key));

@@ -200,7 +200,7 @@ static void test_register_errors(void)
 	CHECK(said("no region slot"));
 	fake_fail(0x03, EINVAL, 2);
 	CHECK(csrec_mem_register(dev, buf, 0, CSREC_RIGHT_READ, &key) == -EINVAL);
-	CHECK(said("must be 1 to 1073741824"));
+	CHECK(said("must be 1 to 274877906944"));
 	CHECK(csrec_mem_register(dev, buf, 16, 8, &key) == -EINVAL);
 	CHECK(said("rights 0x8"));
 	CHECK(key == 77);

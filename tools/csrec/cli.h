@@ -54,6 +54,9 @@ int cli_fail(const struct cli *cli, enum cli_exit code, const char *fmt, ...)
 /* The same for what libcsrec returned: csrec_error() and the exit status for ret. */
 int cli_fail_lib(const struct cli *cli, int ret);
 
+/* Most of a --size: what is moved is in host memory, too. */
+#define CLI_SIZE_MAX	(1ull << 30)
+
 /*
  * getopt_long() that takes care of --json, --device, --help and of wrong options.
  * A long option whose value is a letter has it as its short form.

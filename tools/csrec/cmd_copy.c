@@ -172,7 +172,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	while ((opt = cli_getopt(cli, argc, argv, longopts, &code)) != CLI_END) {
 		switch (opt) {
 		case 's':
-			code = cli_number(cli, "--size", optarg, 1, CSREC_MEM_MAX_PIN, &c.size);
+			code = cli_number(cli, "--size", optarg, 1, CLI_SIZE_MAX, &c.size);
 			break;
 		case 'f':
 			code = parse_place(cli, "--from", optarg, &c.from);

@@ -194,10 +194,10 @@ static int run(struct cli *cli, int argc, char **argv)
 			code = cli_number(cli, "--offset", optarg, 0, INT64_MAX, &p.offset);
 			break;
 		case 's':
-			code = cli_number(cli, "--size", optarg, 1, CSREC_MEM_MAX_PIN, &p.size);
+			code = cli_number(cli, "--size", optarg, 1, CLI_SIZE_MAX, &p.size);
 			break;
 		case 'g':
-			code = cli_number(cli, "--segment", optarg, 512, CSREC_MEM_MAX_PIN,
+			code = cli_number(cli, "--segment", optarg, 512, CLI_SIZE_MAX,
 					  &p.segment);
 			break;
 		case 'p':

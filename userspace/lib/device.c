@@ -224,6 +224,11 @@ EXPORT int csrec_get_stats(struct csrec_dev *dev, struct csrec_stats *stats, siz
 /*
  * Memory
  */
+static bool pinnable(uint64_t len)
+{
+	return len && len <= CSREC_MEM_MAX_PIN;
+}
+
 EXPORT int csrec_mem_register(struct csrec_dev *dev, void *ptr, size_t len, uint32_t rights,
 			      uint32_t *key)
 {
@@ -254,7 +259,7 @@ EXPORT int csrec_mem_register(struct csrec_dev *dev, void *ptr, size_t len, uint
 	case ENOSPC:
 		return csrec_fail(ENOSPC, "%s: no region slot left in the device", what);
 	case EINVAL:
-		if (!len || len > CSREC_MEM_MAX_PIN)
+		if (!pinnable(len))
 			return csrec_fail(EINVAL, "%s: must be 1 to %llu", what,
 					  (ull)CSREC_MEM_MAX_PIN);
 		return csrec_fail(EINVAL, "%s: rights 0x%x refused", what, rights);
@@ -510,7 +515,7 @@ EXPORT int csrec_host_alloc(struct csrec_dev *dev, size_t len, uint32_t rights, 
 	struct arena *a;
 	int ret;
 
-	if (!len || len > CSREC_MEM_MAX_PIN)
+	if (!pinnable(len))
 		return csrec_fail(EINVAL, "host memory of %zu bytes: must be 1 to %llu", len,
 				  (ull)CSREC_MEM_MAX_PIN);
 	a = calloc(1, sizeof(*a));
