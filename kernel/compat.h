@@ -215,4 +215,39 @@ static inline bool csrec_attach_revocable(const struct dma_buf_attachment *attac
 #define CSREC_IMPORT_NS_DMA_BUF	MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
+/*
+ * Commands of io_uring. Before 6.8 they could not be cancelled, so that whoever has one with a
+ * drive that hangs could not be killed: there are none then. CSREC_URING_TASK_WORK(fn) makes
+ * fn_tw() of fn(cmd, issue_flags), for io_uring_cmd_complete_in_task().
+ */
+#if IS_ENABLED(CONFIG_IO_URING) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+#include <linux/io_uring/cmd.h>
+
+#define CSREC_URING	1
+
+#ifdef IO_URING_CMD_TASK_WORK_ISSUE_FLAGS
+#define CSREC_URING_TASK_WORK(fn)							\
+static void fn##_tw(struct io_tw_req req, io_tw_token_t token)				\
+{											\
+	fn(io_uring_cmd_from_tw(req), IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);		\
+}
+#else
+#define CSREC_URING_TASK_WORK(fn)							\
+static void fn##_tw(struct io_uring_cmd *cmd, unsigned int issue_flags)		\
+{											\
+	fn(cmd, issue_flags);								\
+}
+#endif
+
+static inline void csrec_uring_done(struct io_uring_cmd *cmd, int ret, unsigned int issue_flags)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	io_uring_cmd_done(cmd, ret, issue_flags);
+#else
+	io_uring_cmd_done(cmd, ret, 0, issue_flags);
+#endif
+}
+
+#endif
+
 #endif /* _CSREC_COMPAT_H */

@@ -12,14 +12,14 @@
  *			after.
  *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
  *   queue->submit_lock	mutex. Writing to a submission ring.
- *   bounce->lock	mutex. The bounce buffer.
  *   ctx->map_lock	mutex. What can be mapped, and making page table entries for it. Page
  *			fault handlers take it, so that no user memory is touched under it.
  *   csd->exports_lock	mutex. The list of dma-bufs.
  *   csd->dram_lock	mutex. Pieces of device DRAM; mmap_lock is outside, so that no user
  *			memory is touched under it.
  *   counters->lock	mutex. Reading the device's counters; nothing nests in it.
- *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock
+ *   csd->queues_lock, vector->lock, queue->lock, admin->lock, slots->lock, csd->ctx_lock,
+ *   csd->bounce_lock, csd->p2p_lock
  *			spinlocks; queue->lock nests in the first two. The interrupt
  *			handler takes those of vector, queue and admin.
  *
@@ -73,6 +73,7 @@ struct inode;
 struct vm_area_struct;
 struct gen_pool;
 struct dma_pool;
+struct io_uring_cmd;
 
 enum csrec_state {
 	CSREC_LIVE,
@@ -243,8 +244,9 @@ struct csrec_owner {
 	unsigned int queues;
 };
 
-/* One open file. */
+/* One open file; transfers of drives, which may end after it was closed, refer to it as well. */
 struct csrec_ctx {
+	struct kref ref;
 	struct csrec_dev *csd;
 	struct list_head node;	/* csd->ctxs */
 	u64 reset_gen;		/* csd->reset_gen at open */
@@ -260,13 +262,16 @@ struct csrec_ctx {
 	struct mutex map_lock;		/* maps, map_next */
 	struct list_head maps;
 	unsigned long map_next;		/* offset that was never given out, pages */
+	atomic64_t p2p_bytes;
+	atomic64_t bounce_bytes;
 };
 
 struct csrec_bounce {
-	struct mutex lock;	/* held for a whole transfer */
+	struct list_head node;	/* csd->bounces, if idle */
 	struct page *page;
-	unsigned int order;
+	size_t size;
 	dma_addr_t dma;
+	u64 reset_gen;		/* csd->reset_gen when the device learnt of it */
 	struct csrec_obj obj;	/* HOST region of domain 0 */
 };
 
@@ -354,7 +359,13 @@ struct csrec_dev {
 	struct dma_pool *list_pool;
 	struct csrec_obj win_dram;	/* all of the memory, for the admin queue */
 	struct csrec_obj win_onchip;
-	struct csrec_bounce bounce;
+	spinlock_t bounce_lock;		/* bounces, nr_bounces */
+	struct list_head bounces;	/* idle */
+	unsigned int nr_bounces;
+	spinlock_t p2p_lock;		/* requests and drives */
+	struct list_head p2p_reqs;
+	struct list_head p2p_drives;
+	wait_queue_head_t p2p_idle;	/* no requests left */
 
 	atomic64_t doorbells;
 	atomic64_t interrupts;
@@ -388,6 +399,7 @@ int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues)
 void csrec_owner_uncharge(struct csrec_owner *owner, u64 dram, unsigned int queues);
 void csrec_owner_hold(struct csrec_owner *owner);
 void csrec_owner_put(struct csrec_owner *owner);
+void csrec_ctx_put(struct csrec_ctx *ctx);
 u32 csrec_features(const struct csrec_dev *csd);
 int csrec_enter(struct csrec_ctx *ctx);
 void csrec_exit(struct csrec_ctx *ctx);
@@ -463,8 +475,7 @@ int csrec_mem_init(struct csrec_dev *csd);
 void csrec_mem_exit(struct csrec_dev *csd);
 int csrec_mem_start(struct csrec_dev *csd);
 void csrec_mem_stop(struct csrec_dev *csd);
-int csrec_bounce_get(struct csrec_dev *csd);
-void csrec_bounce_free(struct csrec_dev *csd);
+void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r);
 int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct sg_table *sgt,
 		     unsigned int offset);
 int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r, u32 *key);
@@ -507,8 +518,21 @@ int csrec_ioc_fence_signal(struct csrec_ctx *ctx, void *argp);
 /* csrec_dump.c */
 void csrec_dump(struct csrec_dev *csd, const struct csrec_queue *hung, const char *why);
 
+/* csrec_bounce.c */
+struct csrec_bounce *csrec_bounce_get(struct csrec_dev *csd);
+void csrec_bounce_put(struct csrec_dev *csd, struct csrec_bounce *b);
+void csrec_bounces_free(struct csrec_dev *csd);
+
 /* csrec_p2p.c */
+int csrec_p2p_init(void);
+void csrec_p2p_exit(void);
+void csrec_p2p_dead(struct csrec_dev *csd);
+void csrec_p2p_wait_idle(struct csrec_dev *csd);
 int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp);
+int csrec_ioc_p2p_write(struct csrec_ctx *ctx, void *argp);
+int csrec_p2p_uring(struct csrec_ctx *ctx, const struct csrec_p2p_read *arg, bool write,
+		    struct io_uring_cmd *cmd, void __user *uarg, unsigned int issue_flags);
+void csrec_p2p_uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags);
 
 /* csrec_stats.c */
 void csrec_stats_look(struct csrec_dev *csd);

@@ -86,8 +86,8 @@ static void csrec_show_region(struct csrec_dev *csd, const struct csrec_obj *obj
 		seq_printf(s, " dram rw %llu\n", csd->dram_size);
 	} else if (obj == &csd->win_onchip) {
 		seq_printf(s, " onchip rw %llu\n", csd->cap_onchip);
-	} else if (obj == &csd->bounce.obj) {
-		seq_printf(s, " host r- %lu\n", PAGE_SIZE << csd->bounce.order);
+	} else if (!obj->ctx) {
+		seq_printf(s, " host rw %zu\n", container_of(obj, struct csrec_bounce, obj)->size);
 	} else {
 		r = container_of(obj, struct csrec_region, obj);
 		seq_printf(s, " %s %c%c %llu\n", kinds[r->kind],

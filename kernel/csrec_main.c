@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 
 #include "csrec.h"
+#include "compat.h"
 
 #define CSREC_MINORS	64
 
@@ -162,6 +163,19 @@ static void csrec_ctx_unlist(struct csrec_ctx *ctx)
 	spin_unlock(&ctx->csd->ctx_lock);
 }
 
+static void csrec_ctx_free(struct kref *ref)
+{
+	struct csrec_ctx *ctx = container_of(ref, struct csrec_ctx, ref);
+
+	put_device(&ctx->csd->dev);
+	kfree(ctx);
+}
+
+void csrec_ctx_put(struct csrec_ctx *ctx)
+{
+	kref_put(&ctx->ref, csrec_ctx_free);
+}
+
 static int csrec_open(struct inode *inode, struct file *file)
 {
 	struct csrec_dev *csd = container_of(inode->i_cdev, struct csrec_dev, cdev);
@@ -171,6 +185,7 @@ static int csrec_open(struct inode *inode, struct file *file)
 	ctx = kzalloc_obj(*ctx, GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return -ENOMEM;
+	kref_init(&ctx->ref);
 	ctx->csd = csd;
 	ctx->pid = get_pid(task_tgid(current));
 	get_task_comm(ctx->comm, current);
@@ -252,8 +267,7 @@ static int csrec_release(struct inode *inode, struct file *file)
 	csrec_maps_exit(ctx);
 	csrec_owner_put(ctx->owner);
 	put_pid(ctx->pid);
-	kfree(ctx);
-	put_device(&csd->dev);
+	csrec_ctx_put(ctx);
 	return 0;
 }
 
@@ -280,6 +294,9 @@ u32 csrec_features(const struct csrec_dev *csd)
 		features |= CSREC_FEATURE_QUEUE_MAP;
 	if (csd->hw_minor >= 1)
 		features |= CSREC_FEATURE_COALESCE;
+#ifdef CSREC_URING
+	features |= CSREC_FEATURE_URING;
+#endif
 	return features;
 }
 
@@ -334,6 +351,8 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 	arg->p2p_bytes = atomic64_read(&csd->p2p_bytes);
 	arg->bounce_bytes = atomic64_read(&csd->bounce_bytes);
 	arg->pinned_bytes = atomic64_read(&csd->pinned_bytes);
+	arg->ctx_p2p_bytes = atomic64_read(&ctx->p2p_bytes);
+	arg->ctx_bounce_bytes = atomic64_read(&ctx->bounce_bytes);
 	arg->queue_resets = atomic64_read(&csd->queue_resets);
 	arg->device_resets = atomic64_read(&csd->device_resets);
 	csrec_stats_counters(csd, arg->counters);
@@ -404,39 +423,54 @@ static const struct csrec_ioctl csrec_ioctls[] = {
 	CSREC_IOCTL(WAIT, wait, csrec_wait, cqes, CSREC_WAIT_F_DEADLINE),
 	CSREC_IOCTL(P2P_READ, p2p_read, csrec_p2p_read, bounce_bytes,
 		    CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE),
+	CSREC_IOCTL(P2P_WRITE, p2p_write, csrec_p2p_read, bounce_bytes,
+		    CSREC_P2P_F_ONLY | CSREC_P2P_F_BOUNCE),
 	CSREC_IOCTL(MEM_EXPORT, mem_export, csrec_mem_export, rsvd, 0),
 	CSREC_IOCTL(MEM_IMPORT, mem_import, csrec_mem_import, rsvd, 0),
 	CSREC_IOCTL(GET_STATS, get_stats, csrec_stats, counters, 0),
 };
 
-static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
+/* The argument of an ioctl, read and checked as far as all have that in common. */
+static const struct csrec_ioctl *csrec_arg_read(union csrec_arg *arg, unsigned int cmd,
+						void __user *uarg)
 {
-	struct csrec_ctx *ctx = file->private_data;
-	void __user *uarg = (void __user *)argp;
 	unsigned int nr = _IOC_NR(cmd);
 	const struct csrec_ioctl *op;
-	union csrec_arg arg;
 	u32 size;
 	int ret;
 
 	if (nr >= ARRAY_SIZE(csrec_ioctls) || cmd != _IO(CSREC_IOC_MAGIC, nr))
-		return -ENOTTY;
+		return ERR_PTR(-ENOTTY);
 	op = &csrec_ioctls[array_index_nospec(nr, ARRAY_SIZE(csrec_ioctls))];
 	if (!op->fn)
-		return -ENOTTY;
+		return ERR_PTR(-ENOTTY);
 
 	if (get_user(size, (u32 __user *)uarg))
-		return -EFAULT;
+		return ERR_PTR(-EFAULT);
 	if (size < op->min_size)
-		return -EINVAL;
-	memset(&arg, 0, sizeof(arg));
-	ret = copy_struct_from_user(&arg, op->size, uarg, size);
+		return ERR_PTR(-EINVAL);
+	memset(arg, 0, sizeof(*arg));
+	ret = copy_struct_from_user(arg, op->size, uarg, size);
 	if (ret)
-		return ret;
+		return ERR_PTR(ret);
 	/* what was checked is what counts, should the caller have changed it meanwhile */
-	arg.head.size = size;
-	if (arg.head.flags & ~op->flags)
-		return -EINVAL;
+	arg->head.size = size;
+	if (arg->head.flags & ~op->flags)
+		return ERR_PTR(-EINVAL);
+	return op;
+}
+
+static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
+{
+	struct csrec_ctx *ctx = file->private_data;
+	void __user *uarg = (void __user *)argp;
+	const struct csrec_ioctl *op;
+	union csrec_arg arg;
+	int ret;
+
+	op = csrec_arg_read(&arg, cmd, uarg);
+	if (IS_ERR(op))
+		return PTR_ERR(op);
 
 	/* comes before what is wrong with the arguments; op->fn() looks again */
 	ret = csrec_ctx_dead(ctx);
@@ -446,8 +480,38 @@ static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 		return ret;
 
 	/* on a failure here the caller has lost what it got; it all goes at close */
-	return copy_to_user(uarg, &arg, min(size, op->size)) ? -EFAULT : 0;
+	return copy_to_user(uarg, &arg, min(arg.head.size, op->size)) ? -EFAULT : 0;
 }
+
+#ifdef CSREC_URING
+static int csrec_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct csrec_ctx *ctx = cmd->file->private_data;
+	const u64 *sqe_cmd = (const u64 *)cmd->sqe->cmd;
+	const struct csrec_ioctl *op;
+	union csrec_arg arg;
+	void __user *uarg;
+	int ret;
+
+	if (issue_flags & IO_URING_F_CANCEL) {
+		csrec_p2p_uring_cancel(cmd, issue_flags);
+		return 0;
+	}
+	if (cmd->cmd_op != CSREC_IOC_P2P_READ && cmd->cmd_op != CSREC_IOC_P2P_WRITE)
+		return -ENOTTY;
+	uarg = u64_to_user_ptr(READ_ONCE(sqe_cmd[0]));
+	if (READ_ONCE(sqe_cmd[1]) || cmd->flags & IORING_URING_CMD_MASK)
+		return -EINVAL;
+	op = csrec_arg_read(&arg, cmd->cmd_op, uarg);
+	if (IS_ERR(op))
+		return PTR_ERR(op);
+	ret = csrec_ctx_dead(ctx);
+	if (ret)
+		return ret;
+	return csrec_p2p_uring(ctx, &arg.p2p_read, cmd->cmd_op == CSREC_IOC_P2P_WRITE, cmd, uarg,
+			       issue_flags);
+}
+#endif
 
 static const struct file_operations csrec_fops = {
 	.owner = THIS_MODULE,
@@ -455,6 +519,9 @@ static const struct file_operations csrec_fops = {
 	.release = csrec_release,
 	.unlocked_ioctl = csrec_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+#ifdef CSREC_URING
+	.uring_cmd = csrec_uring_cmd,
+#endif
 	.poll = csrec_poll,
 	.mmap = csrec_mmap,
 };
@@ -471,7 +538,6 @@ static void csrec_dev_release(struct device *dev)
 	ida_destroy(&csd->domains);
 	kfree(csd->queues);
 	mutex_destroy(&csd->queue_lock);
-	mutex_destroy(&csd->bounce.lock);
 	mutex_destroy(&csd->counters.lock);
 	kfree(csd);
 }

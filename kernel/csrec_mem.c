@@ -241,7 +241,7 @@ static void csrec_unmap(struct csrec_dev *csd, struct csrec_region *r)
 
 /* ---- regions ---- */
 
-static void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r)
+void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r)
 {
 	struct csrec_body_region body = {
 		.region_key = cpu_to_le32(r->obj.key),
@@ -578,76 +578,6 @@ int csrec_ioc_mem_free(struct csrec_ctx *ctx, void *argp)
 		ret = -ENOENT;
 	csrec_exit(ctx);
 	return ret;
-}
-
-/* ---- bounce buffer ---- */
-
-/* Makes the bounce buffer and its region, once. Under bounce.lock. */
-int csrec_bounce_get(struct csrec_dev *csd)
-{
-	struct csrec_bounce *b = &csd->bounce;
-	size_t most = dma_max_mapping_size(&csd->pdev->dev);
-	struct csrec_region r = {
-		.kind = CSREC_REGION_HOST,
-		.rights = CSREC_RIGHT_READ,
-	};
-	struct csrec_cmd cmd;
-	int ret;
-
-	lockdep_assert_held(&b->lock);
-	if (b->page)
-		return 0;
-
-	b->order = CSREC_BOUNCE_ORDER;
-	while (b->order && PAGE_SIZE << b->order > most)
-		b->order--;
-	for (; ; b->order--) {
-		b->page = alloc_pages_node(dev_to_node(&csd->pdev->dev),
-					   GFP_KERNEL | __GFP_COMP | __GFP_NOWARN |
-					   __GFP_NORETRY, b->order);
-		if (b->page || !b->order)
-			break;
-	}
-	if (!b->page)
-		return -ENOMEM;
-	r.size = PAGE_SIZE << b->order;
-	b->dma = dma_map_page(&csd->pdev->dev, b->page, 0, r.size, DMA_TO_DEVICE);
-	ret = dma_mapping_error(&csd->pdev->dev, b->dma);
-	if (ret)
-		goto err_free;
-	ret = csrec_slot_add(&csd->regions, &b->obj, NULL);
-	if (ret)
-		goto err_unmap;
-	r.base = b->dma;
-	r.obj.key = b->obj.key;
-	csrec_region_cmd(&cmd, &r);
-	ret = csrec_admin_exec(csd, &cmd, 1);
-	if (!ret)
-		return 0;
-	if (ret < 0)
-		return ret;	/* csrec_bounce_free() once the device is stopped */
-
-	ret = -EIO;
-	csrec_slot_del(&csd->regions, &b->obj);
-err_unmap:
-	dma_unmap_page(&csd->pdev->dev, b->dma, r.size, DMA_TO_DEVICE);
-err_free:
-	__free_pages(b->page, b->order);
-	b->page = NULL;
-	return ret;
-}
-
-/* The device is stopped. */
-void csrec_bounce_free(struct csrec_dev *csd)
-{
-	struct csrec_bounce *b = &csd->bounce;
-
-	if (!b->page)
-		return;
-	csrec_slot_del(&csd->regions, &b->obj);
-	dma_unmap_page(&csd->pdev->dev, b->dma, PAGE_SIZE << b->order, DMA_TO_DEVICE);
-	__free_pages(b->page, b->order);
-	b->page = NULL;
 }
 
 /* ---- set-up ---- */

@@ -76,6 +76,7 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 		wake_up_all(&ctx->waitq);
 	spin_unlock(&csd->ctx_lock);
 	csrec_queues_dead(csd);
+	csrec_p2p_dead(csd);
 
 	if (failed)
 		csrec_dump(csd, NULL, "device given up");
@@ -420,7 +421,12 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	INIT_LIST_HEAD(&csd->owners);
 	mutex_init(&csd->queue_lock);
 	spin_lock_init(&csd->queues_lock);
-	mutex_init(&csd->bounce.lock);
+	spin_lock_init(&csd->bounce_lock);
+	INIT_LIST_HEAD(&csd->bounces);
+	spin_lock_init(&csd->p2p_lock);
+	INIT_LIST_HEAD(&csd->p2p_reqs);
+	INIT_LIST_HEAD(&csd->p2p_drives);
+	init_waitqueue_head(&csd->p2p_idle);
 	mutex_init(&csd->counters.lock);
 	INIT_DELAYED_WORK(&csd->watchdog, csrec_queue_watchdog);
 	INIT_WORK(&csd->zap_work, csrec_zap_work);
@@ -503,7 +509,7 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 err_stop:
 	csrec_set_dead(csd, CSREC_GONE);
 	csrec_hw_stop(csd);
-	csrec_bounce_free(csd);
+	csrec_bounces_free(csd);
 err_irqs:
 	csrec_irqs_free(csd);
 err_ring:
@@ -534,7 +540,7 @@ static void csrec_shutdown_contexts(struct csrec_dev *csd, enum csrec_state stat
 	csrec_zap_contexts(csd);
 	csrec_hw_stop(csd);
 	csrec_stats_look(csd);
-	csrec_bounce_free(csd);
+	csrec_bounces_free(csd);
 	/*
 	 * Nobody else takes contexts off the list while the reset_lock is held, and new ones
 	 * have nothing.
@@ -552,6 +558,7 @@ static void csrec_remove(struct pci_dev *pdev)
 
 	csrec_cdev_del(csd);
 	csrec_shutdown_contexts(csd, CSREC_GONE);
+	csrec_p2p_wait_idle(csd);
 	csrec_irqs_free(csd);
 	csrec_ring_free(csd, &csd->admin.ring);
 	csrec_mem_exit(csd);
@@ -700,12 +707,21 @@ static int __init csrec_driver_init(void)
 	BUILD_BUG_ON(sizeof(struct csrec_body_queue) != 56);
 	BUILD_BUG_ON(sizeof(struct csrec_body_region) != 56);
 
-	ret = csrec_main_init();
+	ret = csrec_p2p_init();
 	if (ret)
 		return ret;
+	ret = csrec_main_init();
+	if (ret)
+		goto err_p2p;
 	ret = pci_register_driver(&csrec_driver);
 	if (ret)
-		csrec_main_exit();
+		goto err_main;
+	return 0;
+
+err_main:
+	csrec_main_exit();
+err_p2p:
+	csrec_p2p_exit();
 	return ret;
 }
 module_init(csrec_driver_init);
@@ -714,6 +730,7 @@ static void __exit csrec_driver_exit(void)
 {
 	pci_unregister_driver(&csrec_driver);
 	csrec_main_exit();
+	csrec_p2p_exit();
 }
 module_exit(csrec_driver_exit);
 

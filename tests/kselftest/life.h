@@ -37,7 +37,13 @@ static int is_as_new(const struct csrec_info *before)
 
 	if (fd < 0)
 		return fd;
-	ret = get_info(fd, &info);
+	/* a drive that writes to memory of a dead context keeps it until it is done */
+	for (int i = 0; i < 3000; i++) {
+		ret = get_info(fd, &info);
+		if (ret || info.dram_free == info.cap_dram)
+			break;
+		usleep(10000);
+	}
 	if (!ret && (info.dram_free != info.cap_dram || info.onchip_free != info.cap_onchip))
 		ret = -ENOMEM;
 	if (!ret)

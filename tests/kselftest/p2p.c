@@ -5,7 +5,7 @@
  */
 #include <linux/fs.h>
 
-#include "csrec_test.h"
+#include "p2p.h"
 
 #define DRIVE_LEN	(4 * MIB)	/* of the drive, written with a pattern */
 #define DRAM_LEN	(2 * MIB)
@@ -61,27 +61,6 @@ FIXTURE_TEARDOWN(p2p)
 	close(self->drive);
 }
 
-static int p2p_read(int fd, struct csrec_p2p_read *arg, int drive, struct csrec_p2p_seg *segs,
-		    uint32_t count, uint32_t flags)
-{
-	*arg = (struct csrec_p2p_read){
-		.size = sizeof(*arg), .flags = flags, .fd = drive, .count = count,
-		.segs = (uintptr_t)segs, .p2p_bytes = ~0ULL, .bounce_bytes = ~0ULL,
-	};
-	return xioctl(fd, CSREC_IOC_P2P_READ, arg);
-}
-
-/* Reads one segment with every flag by turns. */
-static int read_one(int fd, int drive, uint64_t file_off, uint64_t len, uint32_t key,
-		    uint64_t dev_off, uint32_t flags)
-{
-	struct csrec_p2p_seg seg = { .file_off = file_off, .len = len, .key = key,
-				     .dev_off = dev_off };
-	struct csrec_p2p_read arg;
-
-	return p2p_read(fd, &arg, drive, &seg, 1, flags);
-}
-
 /* Device memory as the device has it. */
 static int fetch(int fd, int q, uint32_t dram, uint32_t host)
 {
@@ -99,13 +78,10 @@ static int clear(int fd, int q, uint32_t dram)
 	return run_cmd(fd, q, &cmd, &cqe);
 }
 
-/* By each way that there is: nothing asked, peer-to-peer only, bounce. */
-static const uint32_t ways[] = { 0, CSREC_P2P_F_ONLY, CSREC_P2P_F_BOUNCE };
-
 TEST_F(p2p, one_segment)
 {
 	for (int i = 0; i < 3; i++) {
-		bool peer = self->p2p && ways[i] != CSREC_P2P_F_BOUNCE;
+		bool peer = self->p2p && p2p_ways[i] != CSREC_P2P_F_BOUNCE;
 		struct csrec_p2p_seg seg = { .file_off = MIB, .len = 128 * KIB, .dev_off = 4096,
 					     .key = self->dram };
 		struct csrec_stats before, after;
@@ -113,14 +89,14 @@ TEST_F(p2p, one_segment)
 
 		ASSERT_EQ(0, clear(self->fd, self->q, self->dram));
 		ASSERT_EQ(0, get_stats(self->fd, &before));
-		if (ways[i] == CSREC_P2P_F_ONLY && !self->p2p) {
+		if (p2p_ways[i] == CSREC_P2P_F_ONLY && !self->p2p) {
 			EXPECT_EQ(-EREMOTEIO, p2p_read(self->fd, &arg, self->drive, &seg, 1,
-						       ways[i]));
+						       p2p_ways[i]));
 			ASSERT_EQ(0, get_stats(self->fd, &after));
 			EXPECT_EQ(before.bounce_bytes, after.bounce_bytes);
 			continue;
 		}
-		ASSERT_EQ(0, p2p_read(self->fd, &arg, self->drive, &seg, 1, ways[i]));
+		ASSERT_EQ(0, p2p_read(self->fd, &arg, self->drive, &seg, 1, p2p_ways[i]));
 		/* the truth, in the answer and in the totals */
 		EXPECT_EQ(peer ? seg.len : 0, arg.p2p_bytes);
 		EXPECT_EQ(peer ? 0 : seg.len, arg.bounce_bytes);
@@ -157,7 +133,7 @@ TEST_F(p2p, many_segments)
 	for (int way = 0; way < 3; way++) {
 		struct csrec_p2p_read arg;
 
-		if (ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
+		if (p2p_ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
 			continue;
 		ASSERT_EQ(0, clear(self->fd, self->q, self->dram));
 		ASSERT_EQ(0, clear(self->fd, self->q, second));
@@ -169,7 +145,7 @@ TEST_F(p2p, many_segments)
 				.key = i < 512 ? self->dram : second,
 			};
 		ASSERT_EQ(0, p2p_read(self->fd, &arg, self->drive, segs, CSREC_P2P_MAX_SEGS,
-				      ways[way]));
+				      p2p_ways[way]));
 		EXPECT_EQ(CSREC_P2P_MAX_SEGS * self->block, arg.p2p_bytes + arg.bounce_bytes);
 		for (int r = 0; r < 2; r++) {
 			ASSERT_EQ(0, fetch(self->fd, self->q, r ? second : self->dram,
@@ -190,11 +166,11 @@ TEST_F(p2p, many_segments)
 TEST_F(p2p, large)
 {
 	for (int way = 0; way < 3; way++) {
-		if (ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
+		if (p2p_ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
 			continue;
 		ASSERT_EQ(0, clear(self->fd, self->q, self->dram));
-		ASSERT_EQ(0, read_one(self->fd, self->drive, self->block * 3,
-				      DRAM_LEN - self->block, self->dram, self->block, ways[way]));
+		ASSERT_EQ(0, p2p_read_one(self->fd, self->drive, self->block * 3,
+				      DRAM_LEN - self->block, self->dram, self->block, p2p_ways[way]));
 		ASSERT_EQ(0, fetch(self->fd, self->q, self->dram, self->host_key));
 		EXPECT_EQ(0, memcmp(self->host + self->block, self->want + self->block * 3,
 				    DRAM_LEN - self->block));
@@ -209,11 +185,11 @@ TEST_F(p2p, dirty_page_cache)
 
 	ASSERT_LE(0, w);
 	for (int way = 0; way < 3; way++) {
-		if (ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
+		if (p2p_ways[way] == CSREC_P2P_F_ONLY && !self->p2p)
 			continue;
 		memset(text, 'a' + way, sizeof(text));
 		ASSERT_EQ(sizeof(text), pwrite(w, text, sizeof(text), 8192));
-		ASSERT_EQ(0, read_one(self->fd, self->drive, 8192, 4096, self->dram, 0, ways[way]));
+		ASSERT_EQ(0, p2p_read_one(self->fd, self->drive, 8192, 4096, self->dram, 0, p2p_ways[way]));
 		ASSERT_EQ(0, fetch(self->fd, self->q, self->dram, self->host_key));
 		EXPECT_EQ(0, memcmp(self->host, text, sizeof(text)));
 	}
@@ -263,15 +239,15 @@ TEST_F(p2p, alignment)
 	uint32_t b = self->block;
 
 	for (int way = 0; way < 3; way++) {
-		uint32_t f = ways[way];
+		uint32_t f = p2p_ways[way];
 
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 1, b, self->dram, 0, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, b / 2, b, self->dram, 0, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 0, b - 1, self->dram, 0, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 0, b + 1, self->dram, 0, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 0, 0, self->dram, 0, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 0, b, self->dram, 4, f));
-		EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, 0, b, self->dram, b / 2, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 1, b, self->dram, 0, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, b / 2, b, self->dram, 0, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 0, b - 1, self->dram, 0, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 0, b + 1, self->dram, 0, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 0, 0, self->dram, 0, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 0, b, self->dram, 4, f));
+		EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, 0, b, self->dram, b / 2, f));
 	}
 }
 
@@ -280,12 +256,12 @@ TEST_F(p2p, end_of_the_drive)
 	uint64_t end = self->drive_size;
 	uint32_t b = self->block;
 
-	EXPECT_EQ(0, read_one(self->fd, self->drive, end - b, b, self->dram, 0, 0));
-	EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, end, b, self->dram, 0, 0));
-	EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, end - b, 2 * b, self->dram, 0, 0));
-	EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, -(uint64_t)b, b, self->dram, 0, 0));
-	EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, -(uint64_t)b, 2 * b, self->dram, 0, 0));
-	EXPECT_EQ(-EINVAL, read_one(self->fd, self->drive, b, -(uint64_t)b, self->dram, 0, 0));
+	EXPECT_EQ(0, p2p_read_one(self->fd, self->drive, end - b, b, self->dram, 0, 0));
+	EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, end, b, self->dram, 0, 0));
+	EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, end - b, 2 * b, self->dram, 0, 0));
+	EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, -(uint64_t)b, b, self->dram, 0, 0));
+	EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, -(uint64_t)b, 2 * b, self->dram, 0, 0));
+	EXPECT_EQ(-EINVAL, p2p_read_one(self->fd, self->drive, b, -(uint64_t)b, self->dram, 0, 0));
 }
 
 TEST_F(p2p, region)
@@ -295,16 +271,16 @@ TEST_F(p2p, region)
 
 	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 8192, &onchip));
 	ASSERT_EQ(0, mem_alloc(other, CSREC_REGION_DRAM, 8192, &theirs));
-	EXPECT_EQ(0, read_one(self->fd, self->drive, 0, b, self->dram, DRAM_LEN - b, 0));
-	EXPECT_EQ(-ERANGE, read_one(self->fd, self->drive, 0, b, self->dram, DRAM_LEN, 0));
-	EXPECT_EQ(-ERANGE, read_one(self->fd, self->drive, 0, 2 * b, self->dram, DRAM_LEN - b, 0));
-	EXPECT_EQ(-ERANGE, read_one(self->fd, self->drive, 0, b, self->dram, -(uint64_t)b, 0));
-	EXPECT_EQ(-ENOENT, read_one(self->fd, self->drive, 0, b, 0, 0, 0));
-	EXPECT_EQ(-ENOENT, read_one(self->fd, self->drive, 0, b, theirs, 0, 0));
-	EXPECT_EQ(-EOPNOTSUPP, read_one(self->fd, self->drive, 0, b, onchip, 0, 0));
-	EXPECT_EQ(-EOPNOTSUPP, read_one(self->fd, self->drive, 0, b, self->host_key, 0, 0));
+	EXPECT_EQ(0, p2p_read_one(self->fd, self->drive, 0, b, self->dram, DRAM_LEN - b, 0));
+	EXPECT_EQ(-ERANGE, p2p_read_one(self->fd, self->drive, 0, b, self->dram, DRAM_LEN, 0));
+	EXPECT_EQ(-ERANGE, p2p_read_one(self->fd, self->drive, 0, 2 * b, self->dram, DRAM_LEN - b, 0));
+	EXPECT_EQ(-ERANGE, p2p_read_one(self->fd, self->drive, 0, b, self->dram, -(uint64_t)b, 0));
+	EXPECT_EQ(-ENOENT, p2p_read_one(self->fd, self->drive, 0, b, 0, 0, 0));
+	EXPECT_EQ(-ENOENT, p2p_read_one(self->fd, self->drive, 0, b, theirs, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, p2p_read_one(self->fd, self->drive, 0, b, onchip, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, p2p_read_one(self->fd, self->drive, 0, b, self->host_key, 0, 0));
 	ASSERT_EQ(0, mem_free(self->fd, self->dram));
-	EXPECT_EQ(-ENOENT, read_one(self->fd, self->drive, 0, b, self->dram, 0, 0));
+	EXPECT_EQ(-ENOENT, p2p_read_one(self->fd, self->drive, 0, b, self->dram, 0, 0));
 	close(other);
 }
 
@@ -344,30 +320,30 @@ TEST_F(p2p, file)
 	uint32_t dram = self->dram;
 	int fd;
 
-	EXPECT_EQ(-EBADF, read_one(self->fd, -1, 0, 4096, dram, 0, 0));
-	EXPECT_EQ(-EBADF, read_one(self->fd, 999, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-EBADF, p2p_read_one(self->fd, -1, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-EBADF, p2p_read_one(self->fd, 999, 0, 4096, dram, 0, 0));
 
 	fd = open(DRIVE, O_PATH);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EBADF, read_one(self->fd, fd, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-EBADF, p2p_read_one(self->fd, fd, 0, 4096, dram, 0, 0));
 	close(fd);
 
 	fd = open(DRIVE, O_WRONLY);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EBADF, read_one(self->fd, fd, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-EBADF, p2p_read_one(self->fd, fd, 0, 4096, dram, 0, 0));
 	close(fd);
 
 	fd = open("/tmp", O_RDWR | O_TMPFILE, 0600);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ftruncate(fd, MIB));
-	EXPECT_EQ(-ENOTBLK, read_one(self->fd, fd, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-ENOTBLK, p2p_read_one(self->fd, fd, 0, 4096, dram, 0, 0));
 	close(fd);
 
 	fd = open("/dev/null", O_RDONLY);
 	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ENOTBLK, read_one(self->fd, fd, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-ENOTBLK, p2p_read_one(self->fd, fd, 0, 4096, dram, 0, 0));
 	close(fd);
-	EXPECT_EQ(-ENOTBLK, read_one(self->fd, self->fd, 0, 4096, dram, 0, 0));
+	EXPECT_EQ(-ENOTBLK, p2p_read_one(self->fd, self->fd, 0, 4096, dram, 0, 0));
 }
 
 /*

@@ -51,6 +51,7 @@ VARIANT(fence_signal, FENCE_SIGNAL, csrec_fence_op);
 VARIANT(submit, SUBMIT, csrec_submit);
 VARIANT(wait, WAIT, csrec_wait);
 VARIANT(p2p_read, P2P_READ, csrec_p2p_read);
+VARIANT(p2p_write, P2P_WRITE, csrec_p2p_read);
 VARIANT_GROWN(get_stats, GET_STATS, csrec_stats, ctx_p2p_bytes);
 
 /* A valid argument; what it needs is made on the way. */
@@ -123,10 +124,11 @@ static int prepare(int fd, unsigned long nr, uint8_t *raw, uint8_t *buf)
 		arg.wa.cqes = (uintptr_t)buf;
 		break;
 	case CSREC_IOC_P2P_READ:
+	case CSREC_IOC_P2P_WRITE:
 		ret = mem_alloc(fd, CSREC_REGION_DRAM, 4096, &key);
 		if (ret)
 			return ret;
-		ret = open(DRIVE, O_RDONLY);
+		ret = open(DRIVE, O_RDWR);
 		arg.pr.fd = ret;
 		arg.pr.count = 1;
 		memcpy(buf, &(struct csrec_p2p_seg){ .len = 4096, .key = key },
@@ -258,6 +260,7 @@ TEST(reserved_fields)
 		RSVD(FENCE_SIGNAL, csrec_fence_op, rsvd),
 		RSVD(SUBMIT, csrec_submit, rsvd),
 		RSVD(P2P_READ, csrec_p2p_read, rsvd),
+		RSVD(P2P_WRITE, csrec_p2p_read, rsvd),
 	};
 	uint8_t *buf = pages(4096);
 

@@ -355,17 +355,29 @@ struct csrec_wait {
  *
  * -EBADF fd not open for reading; -ENOTBLK not a block device; -EINVAL alignment,
  * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
- * such key or fence; -ERANGE outside the region; -EOPNOTSUPP key is not a DRAM region;
- * -EIO drive error (the contents of the destination are then unspecified).
+ * such key or fence (also if the fence was destroyed meanwhile); -ERANGE outside the region;
+ * -EOPNOTSUPP key is not a DRAM region; -EIO drive error (the contents of the destination are
+ * then unspecified).
+ *
+ * A drive cannot be called back, but waits for nobody and nobody for it: a caller that is
+ * killed is gone at once, and one whose device is gone or reset gets its -ENODEV. What the
+ * drive has been told to do then ends by itself, nothing more is begun, and no fence raised. Memory
+ * is not given out again before, though its key be freed, its context closed and its device
+ * reset. Only removal of the device (unbinding the driver) waits. One drive works at up to 32
+ * requests at once, others wait their turn.
  *
  * P2P_WRITE (since 1.1) is the same the other way: from DRAM regions to the drive. fd must be
- * open for writing; what the page cache of the drive has of the range is written out before
- * and dropped.
+ * open for writing (-EBADF); what the page cache of the drive has of the range is written out
+ * before and dropped (-EBUSY if somebody holds on to it). It is on stable storage after an
+ * fsync() of fd, or at once if that is open with O_DSYNC. -EACCES the drive has become
+ * read-only; -ETXTBSY it is swap space.
  *
  * Both are also IORING_OP_URING_CMD with cmd_op the number of the ioctl and the address of the
- * structure in the first eight bytes of sqe->cmd (since 1.1). Structure and segments are read
- * at submission; p2p_bytes and bounce_bytes are written before the CQE, whose res is 0 or
- * -errno. Closing the context waits for no drive: the memory stays allocated until it is done.
+ * structure in the first eight bytes of sqe->cmd, the rest of it and uring_cmd_flags 0
+ * (since 1.1). Structure and segments are read at submission; p2p_bytes and bounce_bytes are
+ * written before the CQE, whose res is 0 or -errno. Other cmd_op are -ENOTTY. Closing the ring,
+ * or the death of its owner, is like a kill. Closing the context waits for no drive: the memory
+ * stays allocated until it is done.
  */
 struct csrec_p2p_seg {
 	__u64	file_off;
