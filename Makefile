@@ -19,7 +19,7 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL
 
-.PHONY: help demo demo-args check check-% lab shell vm-test build clean
+.PHONY: help demo demo-args check check-% lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
@@ -29,6 +29,9 @@ help:
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
 	@echo 'make build           everything, without running it'
+	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
+	@echo '                     csrec, libcsrec, headers, pkg-config file and man page'
+	@echo 'make deb             Debian packages, driver for DKMS included, in build/deb'
 	@echo 'make lab             the lab only'
 	@echo 'make clean           build results, but not the lab'
 
@@ -63,6 +66,21 @@ shell: build
 
 vm-test: build
 	@$(LAB) tests/guest/host.sh '$(KERNEL)' '$(T)'
+
+# Made in the lab, which sees nothing of this machine, and copied from there.
+PREFIX ?= /usr/local
+DESTDIR ?=
+install: build
+	@rm -rf build/install
+	@$(LAB) make -C userspace install O=/csrec/build/install/lib \
+		DESTDIR=/csrec/build/install/root 'PREFIX=$(PREFIX)' >build/log/install.log
+	@$(LAB) make -C tools/csrec install DESTDIR=/csrec/build/install/root \
+		'PREFIX=$(PREFIX)' >>build/log/install.log
+	@mkdir -p '$(DESTDIR)/'
+	@cp -dR build/install/root/. '$(DESTDIR)/'
+
+deb: build
+	@$(LAB) tools/packaging/deb.sh
 
 clean:
 	@for d in build/*; do case $$d in build/lab) ;; *) rm -rf "$$d" ;; esac; done
