@@ -31,19 +31,28 @@ static void csrec_show_owner(struct seq_file *s, const struct csrec_ctx *ctx)
 static void csrec_show_queue(struct seq_file *s, struct csrec_queue *q)
 {
 	struct csrec_ring *ring = &q->ring;
-	unsigned long flags;
 	u32 tail, posted, head;
+	unsigned long flags;
+	u64 state;
 
-	spin_lock_irqsave(&q->lock, flags);
-	tail = ring->tail;
-	posted = ring->posted;
-	head = ring->head;
-	spin_unlock_irqrestore(&q->lock, flags);
+	if (ring->umem) {
+		/* its process keeps the counts, the device knows two of them */
+		state = csrec_dead(q->ctx->csd) ? 0 : readq(ring->doorbell + CSREC_DB_STATE);
+		tail = state >> CSREC_DBS_SQ_TAIL_SHIFT;
+		posted = state >> CSREC_DBS_CQ_TAIL_SHIFT;
+		head = READ_ONCE(ring->ctl->cq_head);
+	} else {
+		spin_lock_irqsave(&q->lock, flags);
+		tail = ring->tail;
+		posted = ring->posted;
+		head = ring->head;
+		spin_unlock_irqrestore(&q->lock, flags);
+	}
 	seq_printf(s, "%u ", q->qid);
 	csrec_show_owner(s, q->ctx);
 	seq_printf(s, " %u %u %td %s %u %u %u %s\n", q->ctx->domain, ring->entries,
-		   q->vector - q->ctx->csd->vectors, q->ring.umem ? "mapped" : "ioctl", tail, posted, head,
-		   READ_ONCE(q->failed) ? "failed" :
+		   q->vector - q->ctx->csd->vectors, ring->umem ? "mapped" : "ioctl", tail, posted,
+		   head, READ_ONCE(q->failed) ? "failed" :
 		   READ_ONCE(q->closing) ? "closing" : "live");
 }
 
@@ -53,11 +62,14 @@ static int csrec_queues_show(struct seq_file *s, void *unused)
 	unsigned int i;
 
 	seq_puts(s, "queue pid comm domain entries vector mode tail posted head state\n");
+	/* the device is not reset or taken away while it is asked */
+	down_read(&csd->reset_lock);
 	spin_lock(&csd->queues_lock);
 	for (i = 1; i <= csd->nr_ioq; i++)
 		if (csd->queues[i])
 			csrec_show_queue(s, csd->queues[i]);
 	spin_unlock(&csd->queues_lock);
+	up_read(&csd->reset_lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(csrec_queues);
