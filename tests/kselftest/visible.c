@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 
-#include "csrec_test.h"
+#include "mapq.h"
 
 #define SYSFS		"/sys/class/csrec/csrec0"
 #define DEBUGFS		"/sys/kernel/debug/csrec/csrec0"
@@ -573,6 +573,40 @@ TEST_F(visible, debugfs_shows_a_queue_and_its_owner)
 	EXPECT_EQ(NULL, line_of("contexts", start));
 	snprintf(start, sizeof(start), "%d %d ", q, getpid());
 	EXPECT_EQ(NULL, line_of("queues", start));
+}
+
+/* Its process keeps the counts: what is shown is the device's, and ctl->cq_head. */
+TEST_F(visible, debugfs_shows_a_mapped_queue)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	char start[64];
+	struct mapq q;
+	const char *l;
+	int fd, ret;
+
+	if (!have_debugfs())
+		SKIP(return, "no debugfs");
+	fd = dev_open();
+	ASSERT_LE(0, fd);
+	ret = mapq_create(&q, fd, 8, 0, 0, 0);
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "no mapped queues");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, mapq_run(&q, &nop));
+	ASSERT_EQ(0, mapq_run(&q, &nop));
+	mapq_put(&q, &nop);
+	mapq_ring(&q);
+	ASSERT_EQ(1, mapq_wait(&q, 1, -1));
+
+	snprintf(start, sizeof(start), "%u %d ", q.id, getpid());
+	l = line_of("queues", start);
+	ASSERT_NE(NULL, l);
+	EXPECT_STREQ("mapped", word(l, 7));
+	EXPECT_STREQ("3", word(l, 8));
+	EXPECT_STREQ("3", word(l, 9));
+	EXPECT_STREQ("2", word(l, 10));
+	EXPECT_STREQ("live", word(l, 11));
+	close(fd);
 }
 
 TEST_F(visible, debugfs_shows_regions_and_fences)

@@ -23,7 +23,7 @@
 #include <linux/csrec_hw.h>
 
 #define CSREC_UAPI_MAJOR	1
-#define CSREC_UAPI_MINOR	0
+#define CSREC_UAPI_MINOR	1
 
 #define CSREC_IOC_MAGIC		0xC5
 
