@@ -67,11 +67,14 @@ void csrec_owner_hold(struct csrec_owner *owner)
 void csrec_owner_put(struct csrec_owner *owner)
 {
 	struct csrec_dev *csd = owner->csd;
+	bool last;
 
 	/* csd->owners has no reference: it must not be found with none left */
-	if (!kref_put_lock(&owner->ref, csrec_owner_release, &csd->owner_lock))
-		return;
+	spin_lock(&csd->owner_lock);
+	last = kref_put(&owner->ref, csrec_owner_release);
 	spin_unlock(&csd->owner_lock);
+	if (!last)
+		return;
 	WARN_ON_ONCE(owner->dram || owner->queues);
 	put_pid(owner->pid);
 	kfree(owner);
