@@ -369,7 +369,8 @@ static const char *probe(struct server *s)
 	c.ram_size = 65536;
 	memset(c.ram, 0x5a, 4096);
 	set_cfg(&c, 4, 6, 2);
-	if (reg(&c, CSREC_REG_ID) != (CSREC_ID_MAGIC | 1ull << 48))
+	if (reg(&c, CSREC_REG_ID) != (CSREC_ID_MAGIC | (uint64_t)CSREC_HW_MAJOR << CSREC_ID_MAJOR_SHIFT |
+				     (uint64_t)CSREC_HW_MINOR << CSREC_ID_MINOR_SHIFT))
 		wrong = "wrong ID";
 	else if (reg(&c, TM_SCRATCH) || reg(&c, TM_STATUS) || reg(&c, CSREC_MSIX_PBA_OFFSET))
 		wrong = "state of an earlier client";
