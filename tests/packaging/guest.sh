@@ -13,7 +13,8 @@ mount -t overlay -o "lowerdir=/csrec/build/packaging/installed:/" overlay /tmp/r
 for dir in proc sys dev; do mount --rbind /$dir /tmp/root/$dir; done
 mount -t tmpfs tmpfs /tmp/root/run
 mount -t tmpfs tmpfs /tmp/root/tmp
-inside() { chroot /tmp/root "$@"; }
+# systemd's tools do nothing in a chroot, if not told that this one is meant
+inside() { SYSTEMD_IGNORE_CHROOT=1 chroot /tmp/root "$@"; }
 
 inside /usr/lib/systemd/systemd-udevd --daemon
 tap "modprobe loads the driver that DKMS built" inside modprobe csrec
