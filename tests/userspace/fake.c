@@ -357,6 +357,7 @@ static struct csrec_cqe run_one(const struct csrec_cmd *cmd)
 		cqe.field = 0;
 	cqe.status = st << 1;
 	totals.counters[(CSREC_REG_CNT_CYCLES - CSREC_REG_CNT_CYCLES) / 8] += 100;
+	totals.counters[(CSREC_REG_CNT_COMMANDS - CSREC_REG_CNT_CYCLES) / 8]++;
 	return cqe;
 }
 
@@ -374,10 +375,8 @@ static void step(struct queue *q, uint32_t n)
 		q->tail = tail;
 		q->head = head;
 	}
-	while (n-- && q->fetched != q->tail && q->posted - q->head < q->entries) {
+	while (n-- && q->fetched != q->tail && q->posted - q->head < q->entries)
 		batch[q->posted++ - begin] = run_one(&q->sq[q->fetched++ & (q->entries - 1)]);
-		totals.counters[(CSREC_REG_CNT_COMMANDS - CSREC_REG_CNT_CYCLES) / 8]++;
-	}
 	for (uint32_t i = begin; i != q->posted; i++) {
 		struct csrec_cqe *to = &q->cq[i & (q->entries - 1)];
 		struct csrec_cqe cqe = batch[fake.reverse ? q->posted - 1 - i : i - begin];

@@ -152,10 +152,10 @@ tap "topo: both below one switch" json '[.nodes[] | .kind] | sort == ["csrec", "
 	"switch_downstream", "switch_downstream", "switch_upstream"]' csrec topo --json
 tap "doctor as nobody" json '.exit == 1 and (.checks[] | select(.name == "node") | .result == "fail")' \
 	nobody "$top/build/tools/csrec" doctor --json
-commands=$(csrec stat --json | jq .counters.commands)
+commands=$(csrec stat --json | jq .hw_counters.commands)
 csrec copy --size 4K --count 3 >/dev/null
-# one more reads back
-tap "stat counts, and anybody may read it" json ".counters.commands == $((commands + 4)) and
+# one more reads back; the driver has some of its own, and does not see those of mapped queues
+tap "stat counts, and anybody may read it" json ".hw_counters.commands >= $((commands + 4)) and
 	.counters.pinned_bytes == 0 and .hw_counters.commands > .counters.commands" \
 	nobody "$top/build/tools/csrec" stat --json
 tap "stat is what info says" [ "$(csrec stat --json | jq '[.hw_counters | .commands, .errors, .doorbells]')" = \
@@ -165,7 +165,7 @@ added() {
 	csrec stat --json --interval 5 --count 1
 	wait $!
 }
-tap "stat --interval" json '.complete and .samples[0].counters.commands == 6' added
+tap "stat --interval" json '.complete and .samples[0].hw_counters.commands >= 6' added
 exec 9<>/dev/csrec0
 tap "top shows who has the device open" json ".samples[0].devices[0].processes == [{pid: $$, command: \"guest.sh\",
 	contexts: 1, queues: 0, regions: 0, dram_bytes: 0, onchip_bytes: 0, host_bytes: 0}]" csrec top --json

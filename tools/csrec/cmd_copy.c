@@ -124,7 +124,9 @@ static int transfer(struct csrec_dev *dev, struct csrec_queue *queue, struct cop
 
 static void print(const struct cli *cli, const struct copy *c)
 {
-	unsigned long long commands = c->after.commands - c->before.commands;
+	/* by the device: the driver does not see what goes over a mapped queue */
+	unsigned long long commands = CSREC_COUNTER(&c->after, COMMANDS) -
+				      CSREC_COUNTER(&c->before, COMMANDS);
 	unsigned long long doorbells = CSREC_COUNTER(&c->after, DOORBELLS) -
 				       CSREC_COUNTER(&c->before, DOORBELLS);
 	unsigned long long interrupts = c->after.interrupts - c->before.interrupts;
