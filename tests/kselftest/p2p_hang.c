@@ -142,9 +142,12 @@ TEST_F(p2p_hang, comes_back)
 TEST_F(p2p_hang, killed_caller)
 {
 	for (int i = 0; i < 2; i++) {
-		pid_t pid = fork();
-		int status;
+		int status, there[2];
+		char go;
+		pid_t pid;
 
+		ASSERT_EQ(0, pipe(there));
+		pid = fork();
 		ASSERT_LE(0, pid);
 		if (!pid) {
 			int fd = dev_open();
@@ -154,9 +157,15 @@ TEST_F(p2p_hang, killed_caller)
 			/* a context of its own, which dies with it */
 			if (mem_alloc(fd, CSREC_REGION_DRAM, LEN, &c.key))
 				_exit(1);
+			/* from here on it sleeps for the drive, not for the device */
+			if (write(there[1], "", 1) != 1)
+				_exit(1);
 			call_thread(&c);
 			_exit(2);
 		}
+		close(there[1]);
+		ASSERT_EQ(1, read(there[0], &go, 1));
+		close(there[0]);
 		ASSERT_EQ(0, wait_for_sleep(pid, &pid));
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		/* ends though the drive does not */

@@ -177,6 +177,7 @@ TEST_F(p2p_uring, fence)
 	struct csrec_p2p_read arg = p2p_arg(self->drive, &self->seg, 1, 0);
 	struct csrec_cmd cmds[2];
 	struct csrec_cqe cqes[2];
+	int n = 0, ret;
 
 	ASSERT_EQ(0, fence_create(self->fd, 0, &arg.fence_key));
 	arg.fence_value = 1;
@@ -185,7 +186,14 @@ TEST_F(p2p_uring, fence)
 	ASSERT_EQ(2, q_submit(self->fd, self->q, cmds, 2));
 	prepare(&self->ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
-	ASSERT_EQ(2, q_wait(self->fd, self->q, cqes, 2, 2, -1));
+	/* the ring's completion may interrupt a wait, with or without something taken */
+	while (n < 2) {
+		ret = q_wait(self->fd, self->q, cqes + n, 2 - n, 2 - n, -1);
+		if (ret == -EINTR)
+			continue;
+		ASSERT_LT(0, ret);
+		n += ret;
+	}
 	EXPECT_EQ(0, cqe_status(&cqes[0]));
 	EXPECT_EQ(0, cqe_status(&cqes[1]));
 	EXPECT_EQ(0, memcmp(self->host, self->want, LEN));
@@ -204,12 +212,13 @@ TEST_F(p2p_uring, errors)
 	EXPECT_EQ(-EFAULT, run(ring, self->fd, CSREC_IOC_P2P_READ, NULL));
 	sqe = prepare(ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 	((uint64_t *)sqe->cmd)[1] = 1;
-	ASSERT_EQ(1, io_uring_submit(ring));
+	/* with SQPOLL it may count what the thread has not taken yet as well */
+	ASSERT_LT(0, io_uring_submit(ring));
 	EXPECT_EQ(-EINVAL, result(ring));
 	sqe = prepare(ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 	/* io_uring itself may be first to refuse it, as there is no such buffer */
 	sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
-	ASSERT_EQ(1, io_uring_submit(ring));
+	ASSERT_LT(0, io_uring_submit(ring));
 	EXPECT_NE(0, result(ring));
 
 	arg.size = 8;
