@@ -19,12 +19,13 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL
 
-.PHONY: help demo demo-args check check-% lab shell vm-test build install deb clean
+.PHONY: help demo demo-args check check-debug check-% lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
 	@echo '                     score a file through driver and simulated device'
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
+	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
@@ -57,6 +58,11 @@ demo: demo-args build
 
 check: build
 	@$(LAB) tests/run
+
+# The kernel for it is made first, to be seen at work.
+check-debug: build
+	@$(LAB) tools/lab/debug-kernel
+	@$(LAB) tests/run debug
 
 check-%: build
 	@$(LAB) tests/run $*

@@ -16,7 +16,11 @@ progs32=
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
-[ $# -gt 0 ] || set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share mem_drive cmds compute p2p p2p_write p2p_hang p2p_uring life visible hostile
+if [ $# = 0 ]; then
+	set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share mem_drive cmds compute p2p p2p_write p2p_hang p2p_uring life visible hostile
+	# kernels with fault injection (make check-debug)
+	[ ! -e /proc/self/fail-nth ] || set -- "$@" fail_nth
+fi
 
 tmp=$(mktemp -d /tmp/csrec-kselftest.XXXXXX)
 trap 'rm -rf "$tmp"' EXIT
