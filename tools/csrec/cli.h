@@ -34,12 +34,12 @@ struct cli {
 };
 
 /*
- * A subcommand. To add one, define a cmd_NAME in cmd_NAME.c and list it in main.c.
+ * A subcommand. To add one, define a cmd_NAME in cmd_NAME.c (models/cmd_NAME.c for one of
+ * csrec-model) and list it in commands.h.
  * run gets the arguments from the subcommand's name on and returns an enum cli_exit.
  */
 struct command {
 	const char *name;
-	const char *summary;		/* one line, for csrec --help */
 	const char *help;		/* after "Usage: csrec ", whole lines */
 	int (*run)(struct cli *cli, int argc, char **argv);
 };

@@ -243,7 +243,6 @@ out:
 
 const struct command cmd_copy = {
 	.name = "copy",
-	.summary = "move random data with COPY commands and check it",
 	.help = "copy [--from PLACE] [--to PLACE] [--size N] [--count N] [--seed N]\n"
 		"                  [--no-verify] [--device DEV] [--json]\n\n"
 		"Puts random bytes into memory of kind --from, moves them to memory of kind --to with\n"

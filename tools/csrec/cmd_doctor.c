@@ -407,7 +407,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_doctor = {
 	.name = "doctor",
-	.summary = "what is wrong with a device or its surroundings, and what to do",
 	.help = "doctor [--strict] [--device DEV] [--json]\n\n"
 		"Checks in this order: device, driver, versions, device node, state, interrupt\n"
 		"vectors, BAR, CONFIG_PCI_P2PDMA, each drive (topology, ACS, multipath), the limit on\n"

@@ -387,7 +387,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_dump = {
 	.name = "dump",
-	.summary = "all that is known of a device, for a report",
 	.help = "dump [--output FILE] [--device DEV] [--json]\n\n"
 		"Writes versions, PCI state, attributes, counters, decoded capabilities, registers,\n"
 		"queues, regions, fences, contexts, drives, what the driver left of a failure\n"

@@ -519,7 +519,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_infer = {
 	.name = "infer",
-	.summary = "score a click log with a model",
 	.help = "infer --model FILE --placement FILE --input FILE [OPTION]...\n\n"
 		"Scores a click log in Criteo TSV form (label, 13 integers, 26 hexadecimal\n"
 		"categories) on a csrec device, and again with the golden model on the CPU. Exits\n"

@@ -13,4 +13,4 @@ $(LIBO)/libcsrec-model.a: FORCE
 $(GOLDENO)/libcsrec-golden.a: FORCE
 	$(MAKE) -C $(top)/rtl-model/golden O=$(GOLDENO) compute
 
-$(O)/csrec: $(LIBO)/libcsrec-model.a $(GOLDENO)/libcsrec-golden.a
+$(O)/csrec $(O)/csrec-model: $(LIBO)/libcsrec-model.a $(GOLDENO)/libcsrec-golden.a

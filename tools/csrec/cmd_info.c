@@ -206,7 +206,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_info = {
 	.name = "info",
-	.summary = "what one device can do, and its counters",
 	.help = "info [--device DEV] [--json]\n\n"
 		"Shows the versions of library, driver and device, memory, limits, engines, and the\n"
 		"counters of driver and device since the driver was loaded.\n",

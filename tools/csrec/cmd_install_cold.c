@@ -170,7 +170,6 @@ out:
 
 const struct command cmd_install_cold = {
 	.name = "install-cold",
-	.summary = "write a model's cold rows to a drive",
 	.help = "install-cold --model FILE --placement FILE [--drive PATH] [--force]\n"
 		"                 [--verify] [--json]\n\n"
 		"Writes the rows that the placement leaves on the drive as a block extent with\n"

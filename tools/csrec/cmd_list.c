@@ -107,7 +107,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_list = {
 	.name = "list",
-	.summary = "devices, their links, and the NVMe drives they can read",
 	.help = "list [--json]\n\n"
 		"Lists every csrec device with its PCI address, device node, driver, link and NUMA\n"
 		"node, and for each NVMe drive whether the two share a PCIe switch and whether the\n"

@@ -246,7 +246,6 @@ out:
 
 const struct command cmd_p2p = {
 	.name = "p2p",
-	.summary = "read an NVMe drive into device memory and check it",
 	.help = "p2p [--drive DRIVE] [--offset N] [--size N] [--segment N]\n"
 		"                 [--only | --bounce] [--no-verify] [--device DEV] [--json]\n\n"
 		"Reads part of an NVMe drive into device DRAM, peer-to-peer where that is possible,\n"

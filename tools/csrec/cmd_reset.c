@@ -115,7 +115,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_reset = {
 	.name = "reset",
-	.summary = "reset a device",
 	.help = "reset [--device DEV] [--force] [--json]\n\n"
 		"Resets a device through the kernel, as writing to its \"reset\" file in sysfs does,\n"
 		"and says how and what became of it. Whoever has the device open keeps the\n"

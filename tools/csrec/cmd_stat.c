@@ -159,7 +159,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_stat = {
 	.name = "stat",
-	.summary = "counters of a device, or what they grow by",
 	.help = "stat [--device DEV] [--interval SECONDS [--count N]] [--json]\n\n"
 		"Shows the counters of driver and device since the driver took the device. They only\n"
 		"grow, but for pinned_bytes, which is what is pinned now; a reset of the device does\n"

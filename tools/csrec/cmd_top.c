@@ -439,7 +439,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_top = {
 	.name = "top",
-	.summary = "who uses the devices, and how much",
 	.help = "top [-b] [-n N] [--interval SECONDS] [--device DEV] [--json]\n\n"
 		"Shows all devices that have a driver, again and again: use and rates; and for root,\n"
 		"from debugfs, every queue and what each process has. UNREAPED completions have not\n"

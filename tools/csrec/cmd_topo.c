@@ -220,7 +220,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_topo = {
 	.name = "topo",
-	.summary = "tree of switches, drives and devices; what can P2P with what",
 	.help = "topo [--json]\n\n"
 		"Shows the PCI bridges above every csrec device and NVMe drive as a tree, whether\n"
 		"access control (ACS) of a port redirects peer-to-peer requests, and for each pair\n"

@@ -1,31 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* csrec: one program, a subcommand for each task. */
+/*
+ * csrec: one program to its users, a subcommand for each task. This is the main() of both
+ * csrec and, built with CSREC_MODEL, csrec-model (see commands.h).
+ */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include "cli.h"
+#include "commands.h"
 
-extern const struct command cmd_list, cmd_info, cmd_copy, cmd_p2p;
-extern const struct command cmd_topo, cmd_stat, cmd_top, cmd_reset, cmd_dump, cmd_doctor;
-/* needs userspace/model; left out where that is not built */
-extern const struct command cmd_infer __attribute__((weak));
-extern const struct command cmd_install_cold __attribute__((weak));
+#define DECLARE(symbol, name, summary) extern const struct command symbol;
+#define ADDRESS(symbol, name, summary) &symbol,
+#ifdef CSREC_MODEL
+#define OWN_COMMANDS MODEL_COMMANDS
+#else
+#define OWN_COMMANDS DEVICE_COMMANDS
+#endif
 
-static const struct command *const commands[] = {
-	&cmd_list, &cmd_topo, &cmd_info, &cmd_doctor, &cmd_stat, &cmd_top, &cmd_dump, &cmd_reset,
-	&cmd_copy, &cmd_p2p, &cmd_infer, &cmd_install_cold,
-};
-
-#define COUNT (sizeof(commands) / sizeof(commands[0]))
+OWN_COMMANDS(DECLARE)
+static const struct command *const commands[] = { OWN_COMMANDS(ADDRESS) NULL };
 
 static void usage(void)
 {
 	printf("Usage: csrec [--json] [--device DEV] COMMAND [OPTION ...]\n"
 	       "       csrec COMMAND --help | --help | --version\n\n"
 	       "Commands:\n");
-	for (size_t i = 0; i < COUNT; i++)
-		if (commands[i])
-			printf("  %-13s %s\n", commands[i]->name, commands[i]->summary);
+#define LINE(symbol, name, summary) printf("  %-13s %s\n", name, summary);
+	DEVICE_COMMANDS(LINE)
+	MODEL_COMMANDS(LINE)
+#undef LINE
 	printf("\nOptions of every command:\n"
 	       "  --json        result as one JSON object on standard output\n"
 	       "  --device DEV  csrec0, 0, a PCI address or a path; default: $CSREC_DEVICE,\n"
@@ -36,6 +42,35 @@ static void usage(void)
 	CLI_EXITS(PRINT)
 #undef PRINT
 }
+
+#ifndef CSREC_MODEL
+static bool in_csrec_model(const char *command)
+{
+#define NAME(symbol, name, summary) name,
+	static const char *const names[] = { MODEL_COMMANDS(NAME) NULL };
+#undef NAME
+
+	for (size_t i = 0; names[i]; i++)
+		if (!strcmp(names[i], command))
+			return true;
+	return false;
+}
+
+/* Becomes csrec-model, which lies beside this program. Returns only if it cannot. */
+static int exec_csrec_model(const struct cli *cli, char **argv)
+{
+	static const char name[] = "/csrec-model";
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+	char *slash = len > 0 ? memrchr(path, '/', len) : NULL;
+
+	if (!slash || slash + sizeof(name) > path + sizeof(path))
+		return cli_fail(cli, CLI_FAIL, "cannot tell where this program lies, to find csrec-model");
+	memcpy(slash, name, sizeof(name));
+	execv(path, argv);
+	return cli_fail(cli, CLI_FAIL, "%s: %s", path, strerror(errno));
+}
+#endif
 
 static int run(int argc, char **argv)
 {
@@ -76,8 +111,8 @@ static int run(int argc, char **argv)
 	}
 	if (optind >= argc)
 		return cli_fail(&cli, CLI_USAGE, "no command given; see csrec --help");
-	for (size_t i = 0; i < COUNT; i++) {
-		if (!commands[i] || strcmp(commands[i]->name, argv[optind]))
+	for (size_t i = 0; commands[i]; i++) {
+		if (strcmp(commands[i]->name, argv[optind]))
 			continue;
 		argc -= optind;
 		argv += optind;
@@ -85,6 +120,10 @@ static int run(int argc, char **argv)
 		cli.cmd = commands[i];
 		return cli.cmd->run(&cli, argc, argv);
 	}
+#ifndef CSREC_MODEL
+	if (in_csrec_model(argv[optind]))
+		return exec_csrec_model(&cli, argv);
+#endif
 	return cli_fail(&cli, CLI_USAGE, "no command \"%s\"; see csrec --help", argv[optind]);
 }
 

@@ -40,7 +40,7 @@ take libcsrec-dev "$libdir/libcsrec.so" "$libdir/libcsrec.a" "$libdir/pkgconfig"
 take csrec-tools usr/bin usr/share/man
 so=$(basename "$stage/libcsrec1$libdir"/libcsrec.so.*.*)
 chmod 644 "$stage/libcsrec1$libdir/$so"
-strip --strip-unneeded "$stage/libcsrec1$libdir/$so" "$stage/csrec-tools/usr/bin/csrec"
+strip --strip-unneeded "$stage/libcsrec1$libdir/$so" "$stage/csrec-tools/usr/bin/"*
 strip --strip-debug --enable-deterministic-archives "$stage/libcsrec-dev$libdir/libcsrec.a"
 
 gzip -9n "$stage/csrec-tools/usr/share/man/man1/csrec.1"
@@ -91,7 +91,7 @@ echo "libcsrec 1 libcsrec1 (>= $version)" >"$stage/libcsrec1/DEBIAN/shlibs"
 echo "activate-noawait ldconfig" >"$stage/libcsrec1/DEBIAN/triggers"
 depends() { (cd "$stage" && dpkg-shlibdeps -O -Slibcsrec1 "$@" 2>/dev/null | sed 's/^shlibs:Depends=//'); }
 libs=$(depends "libcsrec1$libdir/$so")
-tools=$(depends csrec-tools/usr/bin/csrec)
+tools=$(depends csrec-tools/usr/bin/csrec csrec-tools/usr/bin/csrec-model)
 
 mkdir -p "$stage/csrec-dkms/DEBIAN"
 cat >"$stage/csrec-dkms/DEBIAN/postinst" <<END
