@@ -41,6 +41,7 @@ stream() {
 
 mkdir -p "$tmp/graphs"
 stream "$O/test_container" "$data"
+stream "$O/test_writer" "$tmp"
 stream "$O/test_parts" "$tmp"
 check "models of other families are written" python3 "$top/tests/model/make_graphs.py" "$top" "$tmp/graphs"
 stream "$O/test_run" "$tmp" "$data/sample.crm" "$tmp"/graphs/*.crm

@@ -70,12 +70,17 @@ static uint32_t *order(struct image *im)	/* of C4 */
 	X("no nodes", "no NODES", img_find(&c, CSM_SEC_NODES, 0)->index = 1; img_seal(&c)) \
 	X("half a table record", "TABLES section has", img_find(&c, CSM_SEC_TABLES, 0)->size -= 32; img_seal(&c)) \
 	X("other input format", "input format 'Criteo-tsv'", *(char *)img_data(&c, CSM_SEC_INPUT, 0) = 'C'; img_seal(&c)) \
+	X("no id columns", "0 id columns", ((struct csm_rec_input *)img_data(&c, CSM_SEC_INPUT, 0))->ncolumns = 0; img_seal(&c)) \
+	X("4 billion dense inputs", "input has 4294967295", ((struct csm_rec_input *)img_data(&c, CSM_SEC_INPUT, 0))->ndense = ~0u; img_seal(&c)) \
+	X("27 columns of a log that has 26", "criteo-tsv has", ((struct csm_rec_input *)img_data(&c, CSM_SEC_INPUT, 0))->ncolumns = 27; img_seal(&c)) \
 	X("12 dense inputs", "input has 12", ((struct csm_rec_input *)img_data(&c, CSM_SEC_INPUT, 0))->ndense = 12; img_seal(&c)) \
 	X("table without a name", "no proper name", memset(table(&c, 1)->name, 0, 16); img_seal(&c)) \
 	X("table name without end", "no proper name", memset(table(&c, 1)->name, 'x', 16); img_seal(&c)) \
 	X("two tables of one name", "both named C1", memcpy(table(&c, 1)->name, "C1", 3); img_seal(&c)) \
 	X("table form 2", "unknown form", table(&c, 1)->form = 2; img_seal(&c)) \
-	X("table type 1", "unknown form 0 or type 1", table(&c, 1)->dtype = 1; img_seal(&c)) \
+	X("table type 3", "unknown form 0 or type 3", table(&c, 1)->dtype = 3; img_seal(&c)) \
+	X("fp32 rows told as fp16", "its shape takes", table(&c, 1)->dtype = 1; img_seal(&c)) \
+	X("TT cores told as fp16", "unknown form 1 or type 1", table(&c, 2)->dtype = 1; img_seal(&c)) \
 	X("table reserved", "reserved bytes", table(&c, 1)->rsvd54 = 1; img_seal(&c)) \
 	X("dim 0", "shape", table(&c, 1)->dim = 0; img_seal(&c)) \
 	X("dim 65535", "shape", table(&c, 1)->dim = 65535; img_seal(&c)) \

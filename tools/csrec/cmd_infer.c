@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <jansson.h>
+#include <format.h>
 #include "infer.h"
 
 #define CLOCK_HZ	300e6	/* the clock that modelled times are for */
@@ -385,6 +386,11 @@ static int infer(struct infer *in)
 	int code, ret;
 
 	code = job_load(in->cli, &in->job);
+	if (!code && strcmp(in->job.model.format, CSM_INPUT_CRITEO))
+		code = cli_fail(in->cli, CLI_BAD_INPUT,
+				"%s: takes %u dense inputs and %u id columns; a Criteo log has %u and %u, and no other can be read",
+				in->job.model_path, in->job.model.ndense, in->job.model.ncolumns,
+				CSM_TSV_DENSE, CSM_TSV_CATS);
 	if (!code)
 		code = open_files(in);
 	if (!code)

@@ -252,9 +252,9 @@ static int file_end(int fd, const char *name, uint32_t block, bool *regular, uin
 	return 0;
 }
 
-static int write_table(int fd, const char *name, uint64_t off, const struct csm_table *t,
-		       const struct csm_map *map, uint8_t *buf, uint32_t block, uint32_t *crc,
-		       struct csm_err *err)
+static int write_table(int fd, const char *name, uint64_t off, const struct csm_model *m,
+		       uint32_t table, const struct csm_map *map, uint8_t *buf, uint32_t block,
+		       uint32_t *crc, struct csm_err *err)
 {
 	uint64_t total = (uint64_t)map->nunits * map->unit;
 	uint32_t row = 0;
@@ -267,7 +267,7 @@ static int write_table(int fd, const char *name, uint64_t off, const struct csm_
 		n -= n % map->stride;
 		memset(buf, 0, n);
 		for (uint64_t o = 0; o < n && row < map->ncold; o += map->stride, row++)
-			memcpy(buf + o, t->rows + (uint64_t)map->cold[row] * t->dim, t->dim * 4);
+			csm_row(m, table, map->cold[row], (float *)(buf + o));
 		for (uint64_t o = 0; o < n; o += block)
 			*crc++ = csm_crc32c(0, buf + o, block);
 		ret = write_at(fd, buf, n, off + at, name, err);
@@ -330,7 +330,7 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 	for (uint32_t t = 0; t < m->ntables && !ret; t++) {
 		if (p->tables[t].tier != CSM_TIER_SPLIT)
 			continue;
-		ret = write_table(fd, name, p->cold_off + dir[n].data_block * l.block, &m->tables[t],
+		ret = write_table(fd, name, p->cold_off + dir[n].data_block * l.block, m, t,
 				  &r->maps[t], buf, l.block,
 				  crcs + (dir[n].data_block - l.data_block), err);
 		n++;

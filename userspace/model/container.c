@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #define WIDTH_MAX	(1u << 20)
 #define REPEAT_MAX	65536u
 #define SECTIONS_MAX	65536u
+#define INPUTS_MAX	65535u
 #define ROWS_MAX	0x7fffffffu	/* csm_map.where needs a bit */
 
 struct parser {
@@ -24,6 +26,7 @@ struct parser {
 	size_t size;
 	const struct csm_dirent *dir;
 	uint32_t nsections;
+	bool skip_rows;			/* leave their checksums unchecked */
 	struct csm_model *m;
 	struct csm_err *err;
 };
@@ -179,8 +182,11 @@ static int check_sections(struct parser *p)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct csm_dirent *d = &p->dir[i];
-		uint32_t crc = csm_crc32c(0, p->data + d->off, d->size);
+		uint32_t crc;
 
+		if (p->skip_rows && d->type == CSM_SEC_ROWS)
+			continue;
+		crc = csm_crc32c(0, p->data + d->off, d->size);
 		if (crc != d->crc) {
 			csm_fail(p->err, ret, "section %u (%s %u): checksum is %08x, should be %08x", i,
 				 section_name(d->type), d->index, crc, d->crc);
@@ -283,23 +289,28 @@ static int parse_table(struct parser *p, struct csm_table *t, const struct csm_r
 					t->name);
 	if (r->rsvd20 || r->rsvd54 || r->rsvd56)
 		return csm_fail(p->err, -EBADMSG, "table %s: reserved bytes are not zero", t->name);
-	if (r->form > CSM_FORM_TT || r->dtype != CSREC_DTYPE_FP32)
+	if (r->form > CSM_FORM_TT || r->dtype > (r->form == CSM_FORM_TT ? CSM_FP32 : CSM_INT8))
 		return csm_fail(p->err, -EBADMSG, "table %s: unknown form %u or type %u", t->name,
 				r->form, r->dtype);
 	if (!r->dim || r->dim > DIM_MAX || !r->nrows || r->nrows > ROWS_MAX)
 		return csm_fail(p->err, -EBADMSG, "table %s: shape %llu x %u is outside 1..%u x 1..%u",
 				t->name, (unsigned long long)r->nrows, r->dim, ROWS_MAX, DIM_MAX);
 	t->form = r->form;
+	t->dtype = r->dtype;
 	t->dim = r->dim;
 	t->nrows = r->nrows;
 	if (r->form == CSM_FORM_ROWS) {
 		if (!is_zero(r->p, 22))
 			return csm_fail(p->err, -EBADMSG, "table %s: TT shape of a table of rows",
 					t->name);
-		ret = expect(p, CSM_SEC_ROWS, index, t->name, (uint64_t)t->nrows * t->dim * 4, &data);
+		ret = expect(p, CSM_SEC_ROWS, index, t->name,
+			     t->nrows * csm_row_bytes(t->dtype, t->dim), &data);
 		if (ret)
 			return ret;
-		t->rows = data;
+		if (t->dtype == CSM_FP32)
+			t->rows = data;
+		else
+			t->raw = data;
 		return parse_order(p, t, index);
 	}
 
@@ -540,9 +551,15 @@ static int parse_input(struct parser *p)
 	if (ret)
 		return ret;
 	in = data;
-	if (strncmp(in->format, "criteo-tsv", sizeof(in->format)) || in->rsvd24)
+	if (!get_name(p->m->format, in->format) || in->rsvd24 ||
+	    (strcmp(p->m->format, CSM_INPUT_CRITEO) && strcmp(p->m->format, CSM_INPUT_COLUMNS)))
 		return csm_fail(p->err, -EBADMSG, "input format '%.16s' is not known", in->format);
-	if (in->ndense != CSM_TSV_DENSE || in->ncolumns != CSM_TSV_CATS)
+	if (in->ndense > INPUTS_MAX || !in->ncolumns || in->ncolumns > INPUTS_MAX)
+		return csm_fail(p->err, -EBADMSG,
+				"input has %u dense and %u id columns; 0 to %u and 1 to %u are possible",
+				in->ndense, in->ncolumns, INPUTS_MAX, INPUTS_MAX);
+	if (!strcmp(p->m->format, CSM_INPUT_CRITEO) &&
+	    ((in->ndense && in->ndense != CSM_TSV_DENSE) || in->ncolumns > CSM_TSV_CATS))
 		return csm_fail(p->err, -EBADMSG,
 				"input has %u dense and %u category columns; criteo-tsv has %u and %u",
 				in->ndense, in->ncolumns, CSM_TSV_DENSE, CSM_TSV_CATS);
@@ -589,9 +606,10 @@ static int parse_all(struct parser *p)
 	return ret ? ret : check_flow(p);
 }
 
-int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct csm_err *err)
+static int parse(struct csm_model *m, const void *data, size_t size, bool skip_rows,
+		 struct csm_err *err)
 {
-	struct parser p = { .data = data, .size = size, .m = m, .err = err };
+	struct parser p = { .data = data, .size = size, .skip_rows = skip_rows, .m = m, .err = err };
 	int ret;
 
 	memset(m, 0, sizeof(*m));
@@ -602,12 +620,16 @@ int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct c
 	return ret;
 }
 
-int csm_model_load(struct csm_model *m, const char *path, struct csm_err *err)
+int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct csm_err *err)
+{
+	return parse(m, data, size, false, err);
+}
+
+static int load(struct csm_model *m, const char *path, bool skip_rows, struct csm_err *err)
 {
 	struct csm_err why;
 	struct stat st;
-	uint8_t *data = NULL;
-	size_t have = 0;
+	void *data = NULL;
 	int fd, ret;
 
 	memset(m, 0, sizeof(*m));
@@ -620,38 +642,42 @@ int csm_model_load(struct csm_model *m, const char *path, struct csm_err *err)
 		ret = csm_fail(err, -EINVAL, "%s: not a regular file", path);
 		goto out;
 	}
-	data = aligned_alloc(CSM_PAGE, ((uint64_t)st.st_size / CSM_PAGE + 1) * CSM_PAGE);
-	if (!data) {
-		ret = csm_fail(err, -ENOMEM, "%s: no memory for %llu bytes", path,
-			       (unsigned long long)st.st_size);
-		goto out;
-	}
-	while (have < (size_t)st.st_size) {
-		ssize_t n = read(fd, data + have, st.st_size - have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			ret = csm_fail(err, -errno, "%s: %s", path, strerror(errno));
+	if (st.st_size) {
+		data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED) {
+			data = NULL;
+			ret = csm_fail(err, -errno, "%s: mapping %llu bytes: %s", path,
+				       (unsigned long long)st.st_size, strerror(errno));
 			goto out;
 		}
-		if (!n)
-			break;
-		have += n;
+		/* the checksums go through it once; later reads are here and there */
+		madvise(data, st.st_size, MADV_SEQUENTIAL);
 	}
-	ret = csm_model_parse(m, data, have, &why);
+	ret = parse(m, data, st.st_size, skip_rows, &why);
 	if (ret) {
 		csm_fail(err, ret, "%s: %s", path, why.msg);
 		goto out;
 	}
+	madvise(data, st.st_size, MADV_NORMAL);
 	m->data = data;
-	m->size = have;
+	m->size = st.st_size;
 	data = NULL;
 out:
-	free(data);
+	if (data)
+		munmap(data, st.st_size);
 	if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+int csm_model_load(struct csm_model *m, const char *path, struct csm_err *err)
+{
+	return load(m, path, false, err);
+}
+
+int csm_model_open(struct csm_model *m, const char *path, struct csm_err *err)
+{
+	return load(m, path, true, err);
 }
 
 void csm_model_free(struct csm_model *m)
@@ -660,7 +686,8 @@ void csm_model_free(struct csm_model *m)
 	free(m->layers);
 	free(m->buffers);
 	free(m->nodes);
-	free(m->data);
+	if (m->data)
+		munmap(m->data, m->size);
 	memset(m, 0, sizeof(*m));
 }
 

@@ -31,6 +31,9 @@ uint32_t csm_crc32c(uint32_t crc, const void *data, size_t len);
  */
 enum csm_form { CSM_FORM_ROWS, CSM_FORM_TT };
 
+/* Element types of rows; the numbers are the container's. */
+enum csm_dtype { CSM_FP32, CSM_FP16, CSM_INT8 };
+
 struct csm_table {
 	char name[17];
 	enum csm_form form;
@@ -39,7 +42,9 @@ struct csm_table {
 	uint32_t p[3];			/* TT only, as in struct csrec_tt_desc */
 	uint16_t q[3];
 	uint16_t r[2];
-	const float *rows;		/* [nrows][dim] */
+	enum csm_dtype dtype;		/* of rows; TT: fp32 */
+	const float *rows;		/* fp32: [nrows][dim], else NULL; csm_row() takes any */
+	const uint8_t *raw;		/* not fp32: [nrows][csm_row_bytes()] */
 	const float *core[3];
 	uint64_t core_len[3];		/* elements */
 	const uint32_t *order;		/* ids, most wanted first; NULL if not told */
@@ -78,12 +83,13 @@ struct csm_node {
 };
 
 struct csm_model {
-	void *data;			/* the file; what the pointers here point into */
+	void *data;			/* the file, mapped; what the pointers here point into */
 	size_t size;
 	uint32_t id;			/* header checksum: tells models apart */
 	const char *meta;		/* JSON text, meta_len bytes, or NULL */
 	size_t meta_len;
-	uint32_t ndense, ncolumns;
+	char format[17];		/* of the input: criteo-tsv or columns */
+	uint32_t ndense, ncolumns;	/* ndense may be 0 */
 	uint32_t ntables, nlayers, nbuffers, nnodes, nemb;
 	struct csm_table *tables;
 	struct csm_layer *layers;
@@ -93,12 +99,60 @@ struct csm_model {
 	int output;			/* buffer whose first element is the score */
 };
 
-/* Reads and validates a file; nothing of a file that breaks a rule is used. */
+/*
+ * Maps and validates a file; nothing of a file that breaks a rule is used. It may be larger
+ * than memory. It must not be cut while in use; the writer below replaces files, which
+ * leaves a mapped one as it is.
+ */
 int csm_model_load(struct csm_model *m, const char *path, struct csm_err *err);
+/*
+ * The same without reading the rows: the checksums of ROWS sections are not checked. For
+ * those who need little of a large model, or check it themselves.
+ */
+int csm_model_open(struct csm_model *m, const char *path, struct csm_err *err);
 /* The same for size bytes at data (64-byte aligned), which stay the caller's. */
 int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct csm_err *err);
 void csm_model_free(struct csm_model *m);
 int csm_model_find_table(const struct csm_model *m, const char *name);
+
+/* Bytes of a stored row: 4 dim, 2 dim, or dim + 8 (int8: then fp32 scale, fp32 bias). */
+uint64_t csm_row_bytes(enum csm_dtype dtype, uint32_t dim);
+const char *csm_dtype_name(enum csm_dtype dtype);	/* fp32, fp16, int8 */
+/*
+ * Row id of a table, dim values, whatever its type. fp16 is exact; int8 is q * scale + bias,
+ * each step rounded to fp32. TT: computed in double and rounded, so not always the bits
+ * that the TT engine gives.
+ */
+void csm_row(const struct csm_model *m, uint32_t table, uint32_t id, float *out);
+/*
+ * The reverse: dim values at in to a stored row. fp16 rounds to nearest, ties to even; int8
+ * as torch.ops.quantized.embedding_bag_byte_prepack has it. -ERANGE: the type cannot hold
+ * them (beyond fp16's largest, or max - min beyond fp32's).
+ */
+int csm_row_pack(enum csm_dtype dtype, uint32_t dim, const float *in, void *out);
+uint16_t csm_to_half(float x);
+float csm_from_half(uint16_t h);
+
+/*
+ * Writes a model container (or a plan's overlay) as a stream: sections one after the other,
+ * each with as many puts as one likes, in constant memory. The file appears under its name
+ * when it is complete, and before that not at all: until then it has a temporary name
+ * beside it. err says what and where; after an error only csm_writer_abort() is possible.
+ */
+struct csm_writer;
+
+struct csm_writer *csm_writer_open(const char *path, struct csm_err *err);
+/* type, index, flags as in FORMAT.md; name for people, at most 31 bytes are kept. */
+int csm_writer_begin(struct csm_writer *w, uint32_t type, uint32_t index, uint32_t flags,
+		     const char *name, struct csm_err *err);
+int csm_writer_put(struct csm_writer *w, const void *data, size_t len, struct csm_err *err);
+int csm_writer_end(struct csm_writer *w, struct csm_err *err);
+/* Directory, header, fsync, rename. Frees w, also when it fails. */
+int csm_writer_finish(struct csm_writer *w, struct csm_err *err);
+/* Frees w and removes the temporary file. NULL is fine. */
+void csm_writer_abort(struct csm_writer *w);
+/* Bytes written so far. */
+uint64_t csm_writer_size(const struct csm_writer *w);
 
 /*
  * Placement

@@ -15,6 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian hosts o
 /* Model container */
 #define CSM_MAGIC		"CSRECMDL"
 #define CSM_MAJOR		1
+#define CSM_MINOR		1	/* what the writer writes */
 
 struct csm_hdr {
 	char magic[8];
@@ -99,6 +100,9 @@ struct csm_rec_node {
 };
 _Static_assert(sizeof(struct csm_rec_node) == 64, "node record");
 #define CSM_NODE_F_SELF		1u
+
+#define CSM_INPUT_CRITEO	"criteo-tsv"
+#define CSM_INPUT_COLUMNS	"columns"
 
 struct csm_rec_input {
 	char format[16];

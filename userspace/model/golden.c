@@ -12,6 +12,38 @@
 #include "csm.h"
 #include "csrec_golden.h"
 
+/* A table that is not fp32: the rows named, unpacked, make an fp32 table of their own. */
+static int run_packed(const struct csm_model *m, uint32_t table, struct csrec_golden_bags *bags,
+		      struct csm_err *err)
+{
+	const struct csm_table *t = &m->tables[table];
+	const uint32_t *ids = bags->ids;
+	uint32_t *same = malloc((bags->nids + 1ull) * sizeof(*same));
+	float *rows = malloc((bags->nids + 1ull) * t->dim * sizeof(*rows));
+	uint64_t detail = 0;
+	int ret = 0;
+
+	if (!same || !rows)
+		ret = csm_fail(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < bags->nids && !ret; i++) {
+		if (ids[i] >= t->nrows)
+			ret = csm_fail(err, -EINVAL, "table %s: bad id at position %u", t->name, i);
+		else
+			csm_row(m, table, ids[i], rows + (size_t)i * t->dim);
+		same[i] = i;
+	}
+	if (!ret) {
+		bags->ids = same;
+		bags->nrows = bags->nids;
+		if (csrec_golden_emb(bags, rows, t->dim * 4, t->dim, &detail) != CSREC_ST_OK)
+			ret = csm_fail(err, -EINVAL, "table %s: bad offsets of bag %llu", t->name,
+				       (unsigned long long)detail);
+	}
+	free(same);
+	free(rows);
+	return ret;
+}
+
 static int run_emb(const struct csm_model *m, const struct csm_node *node,
 		   const struct csm_bags *b, uint32_t n, float *dst, size_t stride,
 		   struct csm_err *err)
@@ -24,8 +56,10 @@ static int run_emb(const struct csm_model *m, const struct csm_node *node,
 	uint64_t detail = 0;
 	int st;
 
-	if (t->form == CSM_FORM_ROWS)
+	if (t->form == CSM_FORM_ROWS && t->dtype == CSM_FP32)
 		st = csrec_golden_emb(&bags, t->rows, t->dim * 4, t->dim, &detail);
+	else if (t->form == CSM_FORM_ROWS)
+		return run_packed(m, node->param, &bags, err);
 	else if (t->dim <= 256 && t->r[1] <= 32 && t->r[0] <= 32)
 		st = csrec_golden_tt(&bags, t->core, t->p, t->q, t->r, false, &detail);
 	else

@@ -156,8 +156,7 @@ static int load_rows(struct csm_device *d, uint32_t t, struct csm_err *err)
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t id = map->hot ? map->hot[at + i] : at + i;
 
-			memcpy(buf + (size_t)i * map->stride, table->rows + (size_t)id * table->dim,
-			       table->dim * 4);
+			csm_row(d->m, t, id, (float *)(buf + (size_t)i * map->stride));
 		}
 		ret = csrec_copy_to_device(d->queue, d->table_key[t], (uint64_t)at * map->stride, buf,
 					   (size_t)n * map->stride);
