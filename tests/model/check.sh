@@ -63,7 +63,8 @@ check "tracked files are small" sh -c "test \$(find '$data' -size +4095k | wc -l
 # scoring without a device
 infer() { "$csrec" infer --model "$data/sample.crm" --backend golden "$@"; }
 check "golden scores the sample" infer --placement "$data/sample.placement.json" --input "$data/sample.tsv" \
-	--output "$tmp/scores" --report "$tmp/report.json"
+	--output "$tmp/only" --details "$tmp/scores" --report "$tmp/report.json"
+check "--output has the scores alone, one a line" sh -c "tail -n +2 '$tmp/scores' | cut -f3 | cmp - '$tmp/only'"
 stream python3 "$ref" --model "$data/sample.crm" --input "$data/sample.tsv" --scores "$tmp/scores" \
 	--report "$tmp/report.json" --min-auc 0.65
 check "report has all keys" jq -e '[.impressions, .auc, .auc_golden, .logloss, .logloss_golden,
@@ -77,15 +78,37 @@ exits "the reference sees a score that is off" 1 "not ok 2" python3 "$ref" --mod
 for g in "$tmp"/graphs/*.crm; do
 	name=$(basename "$g" .crm)
 	check "golden scores $name" "$csrec" infer --model "$g" --backend golden --input "$data/sample.tsv" \
-		--limit 300 --output "$tmp/$name.scores"
+		--limit 300 --details "$tmp/$name.scores"
 	stream python3 "$ref" --model "$g" --input "$data/sample.tsv" --scores "$tmp/$name.scores"
 done
 check "standard input, another batch size, the same scores" sh -c "'$csrec' infer --model '$data/sample.crm' --backend golden \
-	--input - --batch 7 --output '$tmp/scores7' <'$data/sample.tsv' && cmp '$tmp/scores' '$tmp/scores7'"
+	--input - --batch 7 --details '$tmp/scores7' <'$data/sample.tsv' && cmp '$tmp/scores' '$tmp/scores7'"
+
+# a plan with TT rows of its own
+p=$tmp/plan.json
+check "a plan with an overlay is written" python3 "$top/tests/model/make_plan.py" "$top" "$data/sample.placement.json" "$p"
+check "golden scores with the plan" infer --plan "$p" --input "$data/sample.tsv" --details "$tmp/planned"
+stream python3 "$ref" --model "$data/sample.crm" --plan "$p" --input "$data/sample.tsv" --scores "$tmp/planned"
+exits "without the plan the reference sees other scores" 1 "not ok 2" python3 "$ref" --model "$data/sample.crm" \
+	--input "$data/sample.tsv" --scores "$tmp/planned"
+# broken NAME TEXT JQ: what makes the plan wrong, and what is said of it
+broken() { jq "$3" "$p" >"$tmp/plan2.json"; exits "$1" 7 "$2" infer --plan "$tmp/plan2.json" --input "$data/sample.tsv"; }
+broken "another shape than the overlay's" "table C7, tt: count, shape or ranks" '.tables.C7.tt.ranks[0] = 4'
+broken "another count than the overlay's" "table C7, tt: count, shape or ranks" '.tables.C7.tt.count -= 1'
+broken "TT rows that no overlay has" "table C4, tt: no overlay" '.tables.C4.tt = .tables.C7.tt'
+broken "TT rows past the order" "are ordered" '.tables.C7.hot.count = 4000'
+broken "TT rows after hot rows by id" "by 'count'" '.tables.C7.hot = {"ids": [1]}'
+broken "another overlay" "is not the overlay of this placement" '.overlay.crc32c += 1'
+broken "an overlay elsewhere" "not the name of a file" '.overlay.file = "../" + .overlay.file'
+broken "no overlay there" "nothing.overlay: No such file" '.overlay.file = "nothing.overlay"'
+broken "slots, but nothing cold" "no row is cold" '(.tables[] | select(.tt and .slots == null)) |= (.slots = 3)'
+broken "another device" "'device' is not" '.tables.C7.device = 1'
+cp "$data/sample.crm" "$tmp/model.overlay"
+broken "a model as overlay" "does not fit the model" '.overlay.file = "model.overlay"'
 
 # bad input
 { head -n 5 "$data/sample.tsv"; echo; head -n 2 "$data/sample.tsv" | tail -n 1 | cut -c 1-40; sed -n 8,9p "$data/sample.tsv"; } >"$tmp/bad.tsv"
-exits "malformed lines are numbered, the rest scored" 0 "bad.tsv: line 6:" infer --input "$tmp/bad.tsv" --output "$tmp/bad.scores"
+exits "malformed lines are numbered, the rest scored" 0 "bad.tsv: line 6:" infer --input "$tmp/bad.tsv" --details "$tmp/bad.scores"
 check "seven of nine lines are scored, with their numbers" sh -c "cut -f1 '$tmp/bad.scores' | tr '\n' ' ' | grep -qx 'line 1 2 3 4 5 8 9 '"
 exits "and counted" 0 '"malformed_lines": 2' infer --input "$tmp/bad.tsv" --json
 exits "--strict stops" 7 "line 6" infer --input "$tmp/bad.tsv" --strict
@@ -96,7 +119,7 @@ head -c 1000000 "$data/sample.crm" >"$tmp/cut.crm"
 exits "a truncated model" 7 "its header says" "$csrec" infer --model "$tmp/cut.crm" --backend golden --input "$data/sample.tsv"
 sed 's/"C4"/"C99"/' "$data/sample.placement.json" >"$tmp/p.json"
 exits "a placement of another model" 7 "C99" infer --placement "$tmp/p.json" --input "$data/sample.tsv"
-exits "no placement for a device" 2 "--placement" "$csrec" infer --model "$data/sample.crm" --input "$data/sample.tsv"
+exits "no placement for a device" 2 "--plan" "$csrec" infer --model "$data/sample.crm" --input "$data/sample.tsv"
 cp "$data/sample.tsv" "$tmp/in.tsv"
 ln "$tmp/in.tsv" "$tmp/same.tsv"
 exits "scores over the input" 2 "is the input" infer --input "$tmp/in.tsv" --output "$tmp/same.tsv"
@@ -105,6 +128,7 @@ cp "$data/sample.crm" "$tmp/m.crm"
 exits "scores over the model" 2 "is the model" "$csrec" infer --model "$tmp/m.crm" --backend golden \
 	--input "$data/sample.tsv" --output "$tmp/m.crm"
 check "none of them was touched" sh -c "cmp '$tmp/in.tsv' '$data/sample.tsv' && cmp '$tmp/m.crm' '$data/sample.crm'"
+exits "details over the scores" 2 "is the output" infer --input "$data/sample.tsv" --output "$tmp/one" --details "$tmp/one"
 exits "a report over the scores" 2 "is the output" infer --input "$data/sample.tsv" --output "$tmp/one" --report "$tmp/one"
 check "both may go to a device" infer --input "$data/sample.tsv" --output /dev/null --report /dev/null
 mkdir -p "$tmp/sys/bus/pci/devices" "$tmp/dev"

@@ -20,5 +20,5 @@ p2p=auto
 [ "$("$csrec" info --json | jq .p2pdma)" != true ] || p2p=only
 "$csrec" install-cold "${model[@]}"
 "$csrec" infer "${model[@]}" --input "$input" --limit "$limit" --p2p $p2p --verify-cold \
-	--output "$out/scores.tsv" --report "$out/demo.json" |
+	--details "$out/scores.tsv" --report "$out/demo.json" |
 	sed "\\|^scores: $out/|d" # the guest's path; demo.sh names the host's

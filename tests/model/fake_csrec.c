@@ -218,7 +218,8 @@ static void tt(const struct csrec_tt_desc *d)
 	for (int k = 0; k < 3; k++)
 		core[k] = at(d->core_key[k], d->core_off[k],
 			     4ull * d->p[k] * r[k] * d->q[k] * r[k + 1], CSREC_REGION_ONCHIP);
-	if (csrec_golden_tt(&b, core, d->p, d->q, d->r, false, &detail))
+	if (csrec_golden_tt(&b, core, d->p, d->q, d->r, d->flags & CSREC_TT_F_ACCUM,
+			    &detail))
 		abort();
 }
 

@@ -127,7 +127,7 @@ static uint64_t placements(const struct image *good, const struct csm_model *m, 
 		}
 		if (pick(10) == 0)
 			c.size = pick(c.size);
-		if (!csm_placement_parse(&p, (char *)c.data, c.size, m, &err)) {
+		if (!csm_placement_parse(&p, (char *)c.data, c.size, ".", m, &err)) {
 			if (!csm_remap_init(&r, m, &p, &err)) {
 				loaded++;
 				csm_remap_free(&r);

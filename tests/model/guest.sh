@@ -66,6 +66,12 @@ tap "P2P only from a file" exits 6 "needs a block device" infer --limit 20 --dri
 sed 's/"slots": [0-9]*/"slots": 2/' "$data/sample.placement.json" >"$tmp/tight.json"
 tap "two slots a table: batches are cut, bits stay" json "$sound and .batches_split > 0" \
 	csrec infer --model "$data/sample.crm" --placement "$tmp/tight.json" --input "$data/sample.tsv" --limit 40 --json
+plan=(--model "$data/sample.crm" --plan "$top/build/tests-model/plan/plan.json")
+csrec install-cold "${plan[@]}" --force >/dev/null
+tap "a plan: some rows of a table hot, some in TT form, some cold" json ".impressions == 100 and .scores_differ_bits == 0
+	and .rows.tt > 3 * .impressions and .rows.nvme > 0 and .rows.dram + .rows.tt + .rows.nvme == 26 * .impressions" \
+	csrec infer "${plan[@]}" --input "$data/sample.tsv" --limit 100 --json
+csrec install-cold "${model[@]}" --force >/dev/null
 tap "nothing stays pinned, all memory was given back" json '.driver_counters.pinned_bytes == 0
 	and .memory.onchip_free == .memory.onchip' csrec info --json
 mkfifo "$tmp/endless"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Independent float64 reference of the scores that csrec infer writes.
 
-    ref64.py --model M --input TSV --scores SCORES [--report report.json] [--max-err 1e-5]
+    ref64.py --model M [--plan P] --input TSV --scores SCORES [--report report.json]
+             [--max-err 1e-5]
 
 Reads the container as userspace/model/FORMAT.md describes it and the click log on its
-own, expands the TT tables, computes the graph in float64 from the same float32 dense
+own, expands the TT tables (and with --plan the rows that the plan has in TT form), computes the graph in float64 from the same float32 dense
 inputs, and compares. With --report it fills max_abs_err_f64 in and checks AUC and
 log-loss against the report's. Prints TAP; exits with 1 if anything does not hold.
 Shares no code with what it checks.
@@ -13,6 +14,7 @@ Shares no code with what it checks.
 
 import argparse
 import json
+import os
 import struct
 import sys
 
@@ -77,6 +79,24 @@ def load_model(path):
         "buffers": [struct.unpack_from("<16sIB", rec) for rec in records(8, 32)],
         "nodes": [struct.unpack_from("<BBHHHIIIIIIIIII", rec) for rec in records(9, 64)],
     }
+
+
+def apply_plan(model, path):
+    """Rows that the plan has in TT form take the values that its overlay's cores give."""
+    with open(path, encoding="utf-8") as f:
+        plan = json.load(f)
+    over = load_sections(os.path.join(os.path.dirname(path), plan["overlay"]["file"]))
+    rows_in_tt = 0
+    for i, (name, rows) in enumerate(model["tables"]):
+        place = plan["tables"][name]
+        if "tt" not in place:
+            continue
+        other, values = load_table(over, i, over[2, 0][64 * i:64 * i + 64])
+        first, count = place["hot"]["count"], place["tt"]["count"]
+        assert other == name and len(values) == count
+        rows[np.frombuffer(over[5, i], dtype="<u4")[first:first + count]] = values
+        rows_in_tt += count
+    assert rows_in_tt, "the plan has no row in TT form"
 
 
 def load_clicks(path, lines):
@@ -154,8 +174,9 @@ def logloss(scores, labels):
 def main():
     ap = argparse.ArgumentParser(description="float64 reference of csrec scores")
     ap.add_argument("--model", required=True)
+    ap.add_argument("--plan", help="plan with an overlay, as csrec plan writes it")
     ap.add_argument("--input", required=True)
-    ap.add_argument("--scores", required=True, help="what csrec infer --output wrote")
+    ap.add_argument("--scores", required=True, help="what csrec infer --details wrote")
     ap.add_argument("--report", help="JSON report to complete")
     ap.add_argument("--max-err", type=float, default=1e-5)
     ap.add_argument("--min-auc", type=float, help="least AUC of the reference")
@@ -167,7 +188,10 @@ def main():
         sys.exit("ref64: the scores file is empty")
     lines = got[:, 0].astype(np.int64).tolist()
     dense, cats, labels = load_clicks(args.input, lines)
-    want = score(load_model(args.model), dense, cats)[:, 0]
+    model = load_model(args.model)
+    if args.plan:
+        apply_plan(model, args.plan)
+    want = score(model, dense, cats)[:, 0]
 
     results = []
 

@@ -213,7 +213,7 @@ static int place(const struct csm_model *m, const char *key, const char *with, s
 	snprintf(text + n, sizeof(text) - n, "}}");
 	if (!*key)
 		snprintf(text, sizeof(text), "%s", with);
-	ret = csm_placement_parse(&p, text, strlen(text), m, err);
+	ret = csm_placement_parse(&p, text, strlen(text), ".", m, err);
 	if (!ret)
 		csm_placement_free(&p);
 	return ret;
@@ -250,7 +250,7 @@ static void placements(const char *path, const char *sample_path)
 		{ "hot of two kinds", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 1, \"ids\": []}}", "one of" },
 		{ "hot count negative", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": -1}}", "'count' is not" },
 		{ "hot count above the rows", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 4001}}", "'count' is not" },
-		{ "hot count without order", "C2", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 1}}", "orders 0" },
+		{ "hot count without order", "C2", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 1}}", "only 0" },
 		{ "all rows hot", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"count\": 4000}}", "every row is hot" },
 		{ "hot row too large", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"ids\": [4000]}}", "hot row 4000" },
 		{ "hot row negative", "C4", "{\"tier\": \"split\", \"slots\": 3, \"hot\": {\"ids\": [0, -1]}}", "entry 1 is no row" },
@@ -309,7 +309,7 @@ static void placements(const char *path, const char *sample_path)
 		at = strstr(text, "\"cold\"");
 		rest = strstr(at, "\"tables\"");
 		snprintf(buf, sizeof(buf), "%.*s%s%s", (int)(at - text), text, colds[i].cold, rest);
-		ret = csm_placement_parse(&p, buf, strlen(buf), &m, &err);
+		ret = csm_placement_parse(&p, buf, strlen(buf), ".", &m, &err);
 		if (!tap(ret < 0 && strstr(err.msg, colds[i].want), "placement refused: cold, %s",
 			 colds[i].name))
 			printf("# got %d, '%s'; wanted '%s'\n", ret, err.msg, colds[i].want);
@@ -317,11 +317,11 @@ static void placements(const char *path, const char *sample_path)
 	}
 	free(file.data);
 	tap(!csm_placement_load(&p, path, &m, &err), "sample placement loads");
-	tap(p.nsplit >= 8 && p.tables[2].tier == CSM_TIER_TT && p.tables[11].tier == CSM_TIER_TT,
+	tap(p.ncold >= 8 && p.tables[2].tier == CSM_TIER_TT && p.tables[11].tier == CSM_TIER_TT,
 	    "it has two TT tables and more, and eight split ones and more");
-	tap(p.tables[3].nhot == 1000 && p.tables[3].hot[0] == m.tables[3].order[0],
+	tap(p.tables[3].nhot == 1000 && p.tables[3].ids[0] == m.tables[3].order[0],
 	    "hot rows by count are the model's order");
-	tap(p.tables[12].nhot == 1600 && p.tables[12].hot[800] == 1600, "hot rows by ranges");
+	tap(p.tables[12].nhot == 1600 && p.tables[12].ids[800] == 1600, "hot rows by ranges");
 	csm_placement_free(&p);
 	csm_model_free(&m);
 }

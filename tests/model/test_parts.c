@@ -220,13 +220,20 @@ static void world_make(struct world *w, uint64_t *seed, uint32_t block)
 			pl->tier = n > 1 ? CSM_TIER_SPLIT : CSM_TIER_DRAM;
 		}
 		if (pl->tier == CSM_TIER_SPLIT) {
-			w->p.nsplit++;
 			pl->nhot = rnd(seed) % n;
-			pl->hot = malloc(n * 4);
+			pl->ids = malloc(n * 4);
 			/* hot ids in an order of their own */
 			for (uint32_t i = 0; i < pl->nhot; i++)
-				pl->hot[i] = ids[pl->nhot - 1 - i];
-			pl->slots = 1 + rnd(seed) % 40;
+				pl->ids[i] = ids[pl->nhot - 1 - i];
+			if (rnd(seed) % 2) {
+				pl->ntt = 1 + rnd(seed) % (n - pl->nhot);
+				pl->tt = tab;	/* not looked at here */
+				memcpy(pl->ids + pl->nhot, ids + pl->nhot, pl->ntt * 4);
+			}
+			if (csm_has_cold(pl, tab)) {
+				pl->slots = 1 + rnd(seed) % 40;
+				w->p.ncold++;
+			}
 		}
 		if (!tab->order)
 			free(ids);
@@ -242,7 +249,7 @@ static void world_free(struct world *w)
 	for (uint32_t t = 0; t < TABLES; t++) {
 		free((void *)w->tables[t].rows);
 		free((void *)w->tables[t].order);
-		free(w->places[t].hot);
+		free(w->places[t].ids);
 	}
 }
 
@@ -265,11 +272,11 @@ static void bags_make(struct csm_bags *b, uint32_t n, uint32_t max, uint32_t nro
  * extent, and looks every row up as the device would.
  */
 static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint64_t *splits,
-			char *why, size_t len)
+			uint64_t *tts, char *why, size_t len)
 {
 	const uint32_t n = 1 + rnd(seed) % 60, max = 1 + rnd(seed) % 3;
 	const uint32_t block = 512u << rnd(seed) % 4;
-	struct csm_bags in[TABLES + 1], out[TABLES + 1];
+	struct csm_bags in[TABLES + 1], out[TABLES + 1], tt[TABLES + 1];
 	uint8_t *region[TABLES] = { };
 	struct csm_plan plan = { };
 	struct csm_extent x = { };
@@ -286,6 +293,8 @@ static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint
 		bags_make(&in[e], n, max, w.tables[w.nodes[e].param].nrows, seed);
 		out[e].ids = malloc((size_t)n * max * 4 + 4);
 		out[e].offsets = malloc((n + 1) * 4);
+		tt[e].ids = malloc((size_t)n * max * 4 + 4);
+		tt[e].offsets = malloc((n + 1) * 4);
 	}
 	snprintf(path, sizeof(path), "%s/extent", dir);
 	unlink(path);
@@ -293,7 +302,7 @@ static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint
 #define FAIL(...)	do { snprintf(why, len, __VA_ARGS__); goto out; } while (0)
 	if (csm_remap_init(&r, &w.m, &w.p, &err))
 		FAIL("init: %s", err.msg);
-	if (w.p.nsplit && (csm_extent_install(fd, path, &w.m, &w.p, &r, false, &err) ||
+	if (w.p.ncold && (csm_extent_install(fd, path, &w.m, &w.p, &r, false, &err) ||
 			   csm_extent_open(&x, fd, path, &w.m, &w.p, &r, &err) ||
 			   csm_extent_verify(&x, fd, path, &err)))
 		FAIL("extent: %s", err.msg);
@@ -307,12 +316,12 @@ static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint
 		memset(region[t], 0xff, map->region_size);
 		for (uint32_t i = 0; i < map->nhot; i++)
 			memcpy(region[t] + (size_t)i * map->stride,
-			       w.tables[t].rows + (size_t)(map->hot ? map->hot[i] : i) * w.tables[t].dim,
+			       w.tables[t].rows + (size_t)(map->ids ? map->ids[i] : i) * w.tables[t].dim,
 			       w.tables[t].dim * 4);
 	}
 
 	for (uint32_t done = 0; done < n; ) {
-		int fit = csm_remap_plan(&r, in, done, n - done, out, &plan, &err);
+		int fit = csm_remap_plan(&r, in, done, n - done, out, tt, &plan, &err);
 		uint64_t named = 0;
 
 		if (fit == -ENOSPC) {
@@ -325,8 +334,8 @@ static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint
 				for (uint32_t e = 0; e <= TABLES; e++)
 					for (uint32_t j = in[e].offsets[done]; map->slots &&
 					     w.nodes[e].param == t && j < in[e].offsets[done + 1]; j++)
-						if (map->where[in[e].ids[j]] & CSM_COLD)
-							hit[(map->where[in[e].ids[j]] & ~CSM_COLD) / map->unit_rows] = 1;
+						if (map->rank[in[e].ids[j]] >= map->nhot + map->ntt)
+							hit[(map->rank[in[e].ids[j]] - map->nhot - map->ntt) / map->unit_rows] = 1;
 				for (uint32_t u = 0; u < map->nunits; u++)
 					units += hit[u];
 				free(hit);
@@ -361,22 +370,35 @@ static bool remap_round(uint64_t *seed, const char *dir, uint64_t *fetched, uint
 			*fetched += f->len;
 		}
 		for (uint32_t e = 0; e <= TABLES; e++) {
-			uint32_t t = w.nodes[e].param, from = in[e].offsets[done];
+			uint32_t t = w.nodes[e].param, row = 0, ttrow = 0;
+			const struct csm_place *pl = &w.places[t];
 
-			for (int i = 0; i <= fit; i++)
-				if (out[e].offsets[i] != in[e].offsets[done + i] - from)
+			for (int i = 0; i < fit; i++) {
+				if (out[e].offsets[i] != row || (pl->ntt && tt[e].offsets[i] != ttrow))
 					FAIL("bag %d of node %u moved", i, e);
-			for (uint32_t j = 0; j < out[e].offsets[fit]; j++) {
-				uint32_t row = out[e].ids[j], id = in[e].ids[from + j];
+				for (uint32_t j = in[e].offsets[done + i]; j < in[e].offsets[done + i + 1]; j++) {
+					uint32_t id = in[e].ids[j], k = pl->nhot, at;
 
-				if (row >= r.maps[t].region_rows)
-					FAIL("row %u of table %u is past its region", row, t);
-				if (memcmp(region[t] + (size_t)row * r.maps[t].stride,
-					   w.tables[t].rows + (size_t)id * w.tables[t].dim,
-					   w.tables[t].dim * 4))
-					FAIL("table %u id %u gives another row", t, id);
+					while (k < pl->nhot + pl->ntt && pl->ids[k] != id)
+						k++;
+					if (k < pl->nhot + pl->ntt) {
+						if (tt[e].ids[ttrow++] != k - pl->nhot)
+							FAIL("table %u id %u is another TT row", t, id);
+						continue;
+					}
+					at = out[e].ids[row++];
+					if (at >= r.maps[t].region_rows)
+						FAIL("row %u of table %u is past its region", at, t);
+					if (memcmp(region[t] + (size_t)at * r.maps[t].stride,
+						   w.tables[t].rows + (size_t)id * w.tables[t].dim,
+						   w.tables[t].dim * 4))
+						FAIL("table %u id %u gives another row", t, id);
+				}
 			}
-			named += out[e].offsets[fit];
+			if (out[e].offsets[fit] != row || (pl->ntt && tt[e].offsets[fit] != ttrow))
+				FAIL("the last bag of node %u ends elsewhere", e);
+			named += row + ttrow;
+			*tts += ttrow;
 		}
 		if (plan.rows_dram + plan.rows_nvme + plan.rows_tt != named)
 			FAIL("rows are miscounted");
@@ -393,6 +415,8 @@ out:
 		free(in[e].offsets);
 		free(out[e].ids);
 		free(out[e].offsets);
+		free(tt[e].ids);
+		free(tt[e].offsets);
 	}
 	for (uint32_t t = 0; t < TABLES; t++)
 		free(region[t]);
@@ -404,17 +428,18 @@ out:
 
 static void remaps(const char *dir)
 {
-	uint64_t seed = 12345, fetched = 0, splits = 0;
+	uint64_t seed = 12345, fetched = 0, splits = 0, tts = 0;
 	char why[500] = "";
 	int i;
 
 	for (i = 0; i < 300; i++)
-		if (!remap_round(&seed, dir, &fetched, &splits, why, sizeof(why)))
+		if (!remap_round(&seed, dir, &fetched, &splits, &tts, why, sizeof(why)))
 			break;
 	if (!tap(i == 300, "300 random placements: every id finds its row"))
 		printf("# round %d: %s\n", i, why);
-	tap(fetched > 0 && splits > 10, "of which some fetched and some cut batches (%llu bytes, %llu cuts)",
-	    (unsigned long long)fetched, (unsigned long long)splits);
+	tap(fetched > 0 && splits > 10 && tts > 0,
+	    "of which some fetched, some cut batches, some had TT rows (%llu bytes, %llu cuts, %llu rows)",
+	    (unsigned long long)fetched, (unsigned long long)splits, (unsigned long long)tts);
 }
 
 static void dedup(void)
@@ -425,29 +450,29 @@ static void dedup(void)
 	struct csm_place pl = { .tier = CSM_TIER_SPLIT, .slots = 2 };
 	struct csm_node node = { .op = CSM_OP_EMB };
 	struct csm_model m = { .tables = &t, .ntables = 1, .nodes = &node, .nnodes = 1, .nemb = 1 };
-	struct csm_placement p = { .tables = &pl, .ntables = 1, .nsplit = 1, .block = 512 };
+	struct csm_placement p = { .tables = &pl, .ntables = 1, .ncold = 1, .block = 512 };
 	uint32_t ids[] = { 9, 0, 15, 9, 7, 16 }, offsets[] = { 0, 1, 2, 3, 4, 5, 6 };
 	uint32_t oids[6], ooffs[7], all[] = { 0, 3 }, three[] = { 0, 8, 16 }, big[] = { 40 };
 	uint32_t one[] = { 0, 1 };
-	struct csm_bags in = { ids, offsets }, out = { oids, ooffs };
+	struct csm_bags in = { ids, offsets }, out = { oids, ooffs }, tt = { };
 	struct csm_plan plan = { };
 	struct csm_remap r;
 	struct csm_err err;
 
 	tap(!csm_remap_init(&r, &m, &p, &err), "a table with no hot rows");
-	tap(csm_remap_plan(&r, &in, 0, 6, &out, &plan, &err) == 5,
+	tap(csm_remap_plan(&r, &in, 0, 6, &out, &tt, &plan, &err) == 5,
 	    "a batch of three blocks for two slots is cut before the third");
 	tap(plan.nfetch == 1 && plan.fetch[0].off == 0 && plan.fetch[0].len == 1024 &&
 	    plan.fetch[0].dst == 0, "neighbouring blocks are one fetch, each block once");
 	tap(oids[0] == 9 && oids[1] == 0 && oids[2] == 15 && oids[3] == 9 && oids[4] == 7,
 	    "ids keep their order");
-	tap(csm_remap_plan(&r, &in, 5, 1, &out, &plan, &err) == 1 && oids[0] == 0 &&
+	tap(csm_remap_plan(&r, &in, 5, 1, &out, &tt, &plan, &err) == 1 && oids[0] == 0 &&
 	    plan.fetch[0].off == 1024 && plan.rows_nvme == 1, "the rest follows");
 	in = (struct csm_bags){ three, all };
-	tap(csm_remap_plan(&r, &in, 0, 1, &out, &plan, &err) == -ENOSPC && strstr(err.msg, "table T"),
+	tap(csm_remap_plan(&r, &in, 0, 1, &out, &tt, &plan, &err) == -ENOSPC && strstr(err.msg, "table T"),
 	    "one sample of three blocks is refused, the table named");
 	in = (struct csm_bags){ big, one };
-	tap(csm_remap_plan(&r, &in, 0, 1, &out, &plan, &err) == -EINVAL, "an id past the table is refused");
+	tap(csm_remap_plan(&r, &in, 0, 1, &out, &tt, &plan, &err) == -EINVAL, "an id past the table is refused");
 	csm_plan_free(&plan);
 	csm_remap_free(&r);
 }
@@ -474,7 +499,7 @@ static void extents(const char *dir)
 
 	do {
 		world_make(&w, &seed, 512);
-		if (w.p.nsplit < 3 || w.places[0].tier != CSM_TIER_SPLIT) {
+		if (w.p.ncold < 3 || w.places[0].tier != CSM_TIER_SPLIT) {
 			world_free(&w);
 			continue;
 		}
@@ -530,10 +555,11 @@ static void extents(const char *dir)
 	w.m.id ^= 1;
 	/* same numbers of rows, other ids */
 	if (r.maps[0].ncold > 1) {
-		uint32_t id = r.maps[0].cold[0];
+		uint32_t first = r.maps[0].nhot + r.maps[0].ntt;
 
-		r.maps[0].cold[0] = r.maps[0].cold[1];
-		r.maps[0].cold[1] = id;
+		for (uint32_t id = 0; id < w.tables[0].nrows; id++)
+			if (r.maps[0].rank[id] - first < 2)
+				r.maps[0].rank[id] = 2 * first + 1 - r.maps[0].rank[id];
 		tap(csm_extent_open(&x, fd, path, &w.m, &w.p, &r, &err) == -EBADMSG &&
 		    strstr(err.msg, "other cold rows of table T0"), "another placement's extent is refused");
 	}

@@ -21,6 +21,28 @@
 static uint64_t seed = 777;
 static const char *folder;
 
+/* nrows rows in TT form, of any values: small ranks, all of dim in the last core. */
+static struct csm_table *random_tt(uint32_t dim, uint32_t nrows)
+{
+	struct csm_table *t = calloc(1, sizeof(*t));
+	uint32_t r[4] = { 1, 1 + rnd(&seed) % 3, 1 + rnd(&seed) % 3, 1 };
+
+	*t = (struct csm_table){
+		.form = CSM_FORM_TT, .dim = dim, .nrows = nrows, .p = { 2, 3, nrows / 6 + 1 },
+		.q = { 1, 1, dim }, .r = { r[1], r[2] },
+	};
+	for (int k = 0; k < 3; k++) {
+		float *core;
+
+		t->core_len[k] = (uint64_t)t->p[k] * r[k] * t->q[k] * r[k + 1];
+		core = malloc(t->core_len[k] * 4);
+		for (uint64_t i = 0; i < t->core_len[k]; i++)
+			core[i] = (float)(int)(rnd(&seed) % 2001 - 1000) / 999;
+		t->core[k] = core;
+	}
+	return t;
+}
+
 /* Each table of rows of the model split, in DRAM, or nearly all cold. */
 static void random_placement(struct csm_placement *p, const struct csm_model *m)
 {
@@ -37,13 +59,30 @@ static void random_placement(struct csm_placement *p, const struct csm_model *m)
 			   n > 1 && rnd(&seed) % 3 ? CSM_TIER_SPLIT : CSM_TIER_DRAM;
 		if (pl->tier != CSM_TIER_SPLIT)
 			continue;
-		p->nsplit++;
 		pl->nhot = rnd(&seed) % n;
-		pl->slots = 6 + rnd(&seed) % 6;	/* a sample takes three ids at most, twice */
-		pl->hot = malloc(n * sizeof(*pl->hot));
-		for (uint32_t i = 0; i < pl->nhot; i++)
-			pl->hot[i] = n - 1 - i;
+		pl->ids = malloc(n * sizeof(*pl->ids));
+		if (rnd(&seed) % 2) {
+			pl->ntt = 1 + rnd(&seed) % (n - pl->nhot);
+			pl->tt = random_tt(m->tables[t].dim, pl->ntt);
+		}
+		for (uint32_t i = 0; i < pl->nhot + pl->ntt; i++)
+			pl->ids[i] = n - 1 - i;
+		if (csm_has_cold(pl, &m->tables[t])) {
+			p->ncold++;
+			/* a sample takes three ids at most, twice */
+			pl->slots = 6 + rnd(&seed) % 6;
+		}
 	}
+}
+
+static void free_placement(struct csm_placement *p)
+{
+	for (uint32_t t = 0; t < p->ntables; t++) {
+		for (int k = 0; p->tables[t].tt && k < 3; k++)
+			free((void *)p->tables[t].tt->core[k]);
+		free((void *)p->tables[t].tt);
+	}
+	csm_placement_free(p);
 }
 
 struct input {
@@ -108,7 +147,7 @@ static int rig_open(struct rig *g, const struct csm_model *m, uint32_t batch, ui
 	unlink(path);
 	g->fd = open(path, O_RDWR | O_CREAT, 0600);
 	ret = csm_remap_init(&g->r, m, &g->p, err);
-	if (!ret && g->p.nsplit) {
+	if (!ret && g->p.ncold) {
 		ret = csm_extent_install(g->fd, path, m, &g->p, &g->r, false, err);
 		if (!ret)
 			ret = csm_extent_open(&g->x, g->fd, path, m, &g->p, &g->r, err);
@@ -123,7 +162,7 @@ static void rig_close(struct rig *g)
 	csm_device_destroy(g->d);
 	csm_extent_free(&g->x);
 	csm_remap_free(&g->r);
-	csm_placement_free(&g->p);
+	free_placement(&g->p);
 	close(g->fd);
 }
 
@@ -141,7 +180,7 @@ static int round_trip(const struct csm_model *m, uint32_t batch, uint32_t max, b
 	random_input(&in, m, max);
 	if (rig_open(&g, m, batch, max, as_file, err))
 		goto out;
-	if (!csm_golden_score(m, in.dense, in.bags, N, want, err) &&
+	if (!csm_golden_score(m, &g.p, in.dense, in.bags, N, want, err) &&
 	    !csm_device_score(g.d, in.dense, in.bags, N, out, err)) {
 		bad = 0;
 		for (uint32_t i = 0; i < N; i++)

@@ -18,14 +18,14 @@ typedef unsigned long long ull;
 struct infer {
 	const struct cli *cli;
 	struct job job;
-	const char *input_path, *output_path, *report_path;
+	const char *input_path, *output_path, *details_path, *report_path;
 	uint64_t limit, batch;
 	uint32_t p2p_flags;
 	bool golden_only, strict, verify_cold;
 
 	struct csrec_dev *dev;
 	struct csm_device *device;
-	FILE *output;
+	FILE *output, *details;
 	struct csm_tsv tsv;
 
 	/* a batch */
@@ -73,9 +73,20 @@ static int check_overwrite(const struct infer *in, const char *path, const char 
 	return cli_fail(in->cli, CLI_USAGE, "%s: is %s, and would be overwritten", path, what);
 }
 
+/* Opens what is written, each of which must be no other file. */
+static int open_output(struct infer *in, const char *path, FILE **f)
+{
+	if (!path)
+		return 0;
+	*f = fopen(path, "we");
+	if (!*f)
+		return cli_fail(in->cli, CLI_FAIL, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
 static int open_files(struct infer *in)
 {
-	const char *const out[] = { in->output_path, in->report_path };
+	const char *const out[] = { in->output_path, in->details_path, in->report_path };
 	const char *input = strcmp(in->input_path, "-") ? in->input_path : "/dev/stdin";
 	const char *cold = in->job.drive ? in->job.drive : in->job.placement.cold_path;
 
@@ -85,21 +96,24 @@ static int open_files(struct infer *in)
 	in->tsv.report = report_line;
 	in->tsv.priv = in;
 	in->tsv.strict = in->strict;
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(out) / sizeof(out[0]); i++) {
 		if (check_overwrite(in, out[i], input, "the input") ||
 		    check_overwrite(in, out[i], in->job.model_path, "the model") ||
 		    check_overwrite(in, out[i], in->job.placement_path, "the placement") ||
 		    check_overwrite(in, out[i], cold, "the drive for cold rows"))
 			return CLI_USAGE;
 	}
-	if (in->output_path) {
-		in->output = fopen(in->output_path, "we");
-		if (!in->output)
-			return cli_fail(in->cli, CLI_FAIL, "%s: %s", in->output_path, strerror(errno));
-		if (check_overwrite(in, in->report_path, in->output_path, "the output"))
-			return CLI_USAGE;
-		fputs("line\tlabel\tscore\n", in->output);
-	}
+	if (open_output(in, in->output_path, &in->output))
+		return CLI_FAIL;
+	if (check_overwrite(in, in->details_path, in->output_path, "the output"))
+		return CLI_USAGE;
+	if (open_output(in, in->details_path, &in->details))
+		return CLI_FAIL;
+	if (check_overwrite(in, in->report_path, in->output_path, "the output") ||
+	    check_overwrite(in, in->report_path, in->details_path, "the details"))
+		return CLI_USAGE;
+	if (in->details)
+		fputs("line\tlabel\tscore\n", in->details);
 	return 0;
 }
 
@@ -193,7 +207,9 @@ static void keep(struct infer *in, uint32_t n)
 		in->golden[in->n + i] = b[0];
 		/* nine digits give the same float back */
 		if (in->output)
-			fprintf(in->output, "%llu\t%u\t%.9g\n", (ull)in->lines[i],
+			fprintf(in->output, "%.9g\n", a[0]);
+		if (in->details)
+			fprintf(in->details, "%llu\t%u\t%.9g\n", (ull)in->lines[i],
 				in->label[in->n + i], a[0]);
 	}
 	in->n += n;
@@ -213,7 +229,8 @@ static int score_all(struct infer *in)
 			return cli_fail(in->cli, CLI_BAD_INPUT, "%s: %s", in->input_path, err.msg);
 		if (!n)
 			break;
-		ret = csm_golden_score(m, in->dense, in->bags, n, in->golden_out, &err);
+		ret = csm_golden_score(m, in->job.placement_path ? &in->job.placement : NULL,
+				       in->dense, in->bags, n, in->golden_out, &err);
 		if (!ret && in->device)
 			ret = csm_device_score(in->device, in->dense, in->bags, n, in->out, &err);
 		else if (!ret)
@@ -239,11 +256,11 @@ static int open_device(struct infer *in)
 	int code, ret;
 
 	if (!job->placement_path)
-		return cli_fail(in->cli, CLI_USAGE, "--placement is needed to score on a device");
+		return cli_fail(in->cli, CLI_USAGE, "--plan (or --placement) is needed to score on a device");
 	code = cli_open(in->cli, &in->dev);
 	if (code)
 		return code;
-	if (job->placement.nsplit) {
+	if (job->placement.ncold) {
 		code = job_open_cold(in->cli, job, O_RDONLY);
 		if (code)
 			return code;
@@ -363,6 +380,8 @@ static int finish(struct infer *in)
 
 	if (in->output && (fflush(in->output) || ferror(in->output)))
 		return cli_fail(in->cli, CLI_FAIL, "%s: %s", in->output_path, strerror(errno));
+	if (in->details && (fflush(in->details) || ferror(in->details)))
+		return cli_fail(in->cli, CLI_FAIL, "%s: %s", in->details_path, strerror(errno));
 	report = make_report(in);
 	if (!report)
 		return no_memory(in);
@@ -434,18 +453,24 @@ static void infer_free(struct infer *in)
 		csrec_close(in->dev);
 	if (in->output)
 		fclose(in->output);
+	if (in->details)
+		fclose(in->details);
 	if (in->tsv.f && in->tsv.f != stdin)
 		fclose(in->tsv.f);
 	job_free(&in->job);
 }
+
+enum { DETAILS = 256 };
 
 static int run(struct cli *cli, int argc, char **argv)
 {
 	static const struct option longopts[] = {
 		{ "model", required_argument, NULL, 'm' },
 		{ "placement", required_argument, NULL, 'p' },
+		{ "plan", required_argument, NULL, 'p' },
 		{ "input", required_argument, NULL, 'i' },
 		{ "output", required_argument, NULL, 'o' },
+		{ "details", required_argument, NULL, DETAILS },
 		{ "report", required_argument, NULL, 'r' },
 		{ "limit", required_argument, NULL, 'n' },
 		{ "batch", required_argument, NULL, 'b' },
@@ -472,6 +497,9 @@ static int run(struct cli *cli, int argc, char **argv)
 			break;
 		case 'o':
 			in.output_path = optarg;
+			break;
+		case DETAILS:
+			in.details_path = optarg;
 			break;
 		case 'r':
 			in.report_path = optarg;
@@ -525,15 +553,17 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_infer = {
 	.name = "infer",
-	.help = "infer --model FILE --placement FILE --input FILE [OPTION]...\n\n"
+	.help = "infer --model FILE --plan FILE --input FILE [OPTION]...\n\n"
 		"Scores a click log in Criteo TSV form (label, 13 integers, 26 hexadecimal\n"
 		"categories) on a csrec device, and again with the golden model on the CPU. Exits\n"
 		"with 1 if a score differs in any bit.\n\n"
 		"  --model FILE      model container\n"
-		"  --placement FILE  which rows live where\n"
+		"  --plan FILE       which rows live where: what csrec plan writes, or a placement\n"
+		"                    by hand; --placement is the same option\n"
 		"  --input FILE      click log, - for standard input\n"
 		"  --limit N         impressions to score (default: all)\n"
-		"  --output FILE     writes line, label, score of each impression\n"
+		"  -o, --output FILE writes the scores, one a line, in the order of the input\n"
+		"  --details FILE    writes line, label, score of each impression\n"
 		"  --report FILE     writes all figures as JSON\n"
 		"  --batch N         impressions per submission (default 64)\n"
 		"  --drive PATH      where the cold rows are (default: the placement's path)\n"

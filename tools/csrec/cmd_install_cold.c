@@ -87,6 +87,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	static const struct option longopts[] = {
 		{ "model", required_argument, NULL, 'm' },
 		{ "placement", required_argument, NULL, 'p' },
+		{ "plan", required_argument, NULL, 'p' },
 		{ "drive", required_argument, NULL, 'D' },
 		{ "force", no_argument, NULL, 'f' },
 		{ "verify", no_argument, NULL, 'v' },
@@ -122,12 +123,12 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (cli_no_args(cli, argc, argv))
 		return CLI_USAGE;
 	if (!job.placement_path)
-		return cli_fail(cli, CLI_USAGE, "--placement is needed");
+		return cli_fail(cli, CLI_USAGE, "--plan (or --placement) is needed");
 	code = job_load(cli, &job);
 	if (code)
 		goto out;
-	if (!job.placement.nsplit) {
-		code = cli_fail(cli, CLI_BAD_INPUT, "%s: no table is split: nothing to install",
+	if (!job.placement.ncold) {
+		code = cli_fail(cli, CLI_BAD_INPUT, "%s: no table has cold rows: nothing to install",
 				job.placement_path);
 		goto out;
 	}
@@ -155,12 +156,12 @@ static int run(struct cli *cli, int argc, char **argv)
 		jw_string("drive", job.cold);
 		jw_uint("offset", job.placement.cold_off);
 		jw_uint("bytes", size);
-		jw_uint("tables", job.placement.nsplit);
+		jw_uint("tables", job.placement.ncold);
 		jw_bool("written", !verify);
 		jw_finish();
 	} else {
 		printf("%s at %llu: %s, cold rows of %u tables, %s\n", job.cold,
-		       (ull)job.placement.cold_off, cli_bytes(size), job.placement.nsplit,
+		       (ull)job.placement.cold_off, cli_bytes(size), job.placement.ncold,
 		       verify ? "intact" : "written and read back");
 	}
 out:
@@ -170,12 +171,12 @@ out:
 
 const struct command cmd_install_cold = {
 	.name = "install-cold",
-	.help = "install-cold --model FILE --placement FILE [--drive PATH] [--force]\n"
+	.help = "install-cold --model FILE --plan FILE [--drive PATH] [--force]\n"
 		"                 [--verify] [--json]\n\n"
 		"Writes the rows that the placement leaves on the drive as a block extent with\n"
 		"checksums, and reads it back. Needs no csrec device.\n\n"
 		"  --model FILE      model container\n"
-		"  --placement FILE  placement of that model\n"
+		"  --plan FILE       plan or placement of that model; --placement is the same\n"
 		"  --drive PATH      block device or file (default: the placement's)\n"
 		"  --force           overwrite what is neither zero nor such an extent\n"
 		"  --verify          only check what is there\n",

@@ -13,8 +13,8 @@ part = @echo '  build  $(1)'; \
 	$(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
 	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }
 
-.PHONY: all rtl userspace cli gen kselftest guest-lib $(KERNELS)
-all: rtl cli gen kselftest guest-lib $(KERNELS)
+.PHONY: all rtl userspace cli gen kselftest guest-lib guest-model $(KERNELS)
+all: rtl cli gen kselftest guest-lib guest-model $(KERNELS)
 
 rtl:
 	$(call part,device-server,-C rtl-model sim)
@@ -24,6 +24,8 @@ cli: userspace
 	$(call part,csrec,-C tools/csrec all)
 guest-lib: cli
 	$(call part,guest-lib,-C tests/userspace guest)
+guest-model:
+	$(call part,guest-model,-C tests/model guest)
 gen:
 	$(call part,csrec-gen,-C tools/gen all)
 $(KERNELS):

@@ -98,9 +98,11 @@ class Writer:
                                       src, src_off, dst, dst_off, vec_step, repeat, src_step,
                                       dst_step))
 
-    def write(self, path, ndense, ncolumns):
+    def write(self, path, ndense=0, ncolumns=0):
+        """Returns the header's checksum. Without columns there is no input: an overlay."""
         pre = [(META, 0, "meta", json.dumps(self.meta, indent=1, sort_keys=True).encode()),
-               (INPUT, 0, "input", struct.pack("<16sII8x", b"criteo-tsv", ndense, ncolumns)),
+               (INPUT, 0, "input", ncolumns and
+                struct.pack("<16sII8x", b"criteo-tsv", ndense, ncolumns)),
                (TABLES, 0, "tables", b"".join(self.tables)),
                (LAYERS, 0, "layers", b"".join(self.layers)),
                (BUFFERS, 0, "buffers", b"".join(self.buffers)),
@@ -119,5 +121,7 @@ class Writer:
         def header(crc):
             return struct.pack("<8sHHIQQII", b"CSRECMDL", 1, 0, crc, off + len(body), PAGE,
                                len(sections), crc32c(directory)).ljust(PAGE, b"\0")
+        crc = crc32c(header(0))
         with open(path, "wb") as f:
-            f.write(header(crc32c(header(0))) + directory_padded + body)
+            f.write(header(crc) + directory_padded + body)
+        return crc

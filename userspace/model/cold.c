@@ -40,9 +40,9 @@ static void get_layout(struct layout *l, const struct csm_model *m, const struct
 {
 	uint64_t ndata = 0;
 
-	*l = (struct layout){ .block = p->block, .ntables = p->nsplit, .dir_block = 1 };
+	*l = (struct layout){ .block = p->block, .ntables = p->ncold, .dir_block = 1 };
 	for (uint32_t t = 0; t < m->ntables; t++)
-		if (p->tables[t].tier == CSM_TIER_SPLIT)
+		if (csm_has_cold(&p->tables[t], &m->tables[t]))
 			ndata += table_blocks(&r->maps[t], p->block);
 	l->crc_block = 1 + blocks(l->ntables * sizeof(struct csm_ext_dirent), p->block);
 	l->data_block = l->crc_block + blocks(ndata * 4, p->block);
@@ -54,7 +54,7 @@ uint64_t csm_extent_size(const struct csm_model *m, const struct csm_placement *
 {
 	struct layout l;
 
-	if (!p->nsplit)
+	if (!p->ncold)
 		return 0;
 	get_layout(&l, m, p, r);
 	return l.nblocks * l.block;
@@ -135,10 +135,14 @@ static void *block_alloc(uint64_t size)
 	return p;
 }
 
-/* The entry that the directory must have for a split table. */
-static void make_dirent(struct csm_ext_dirent *d, const struct csm_table *t,
+/* The entry that the directory must have for a split table. False: out of memory. */
+static bool make_dirent(struct csm_ext_dirent *d, const struct csm_table *t,
 			const struct csm_map *map, uint64_t data_block, uint32_t block)
 {
+	uint32_t *ids = csm_cold_ids(map, t->nrows);
+
+	if (!ids)
+		return false;
 	memset(d, 0, sizeof(*d));
 	memcpy(d->name, t->name, strlen(t->name));
 	d->data_block = data_block;
@@ -146,7 +150,9 @@ static void make_dirent(struct csm_ext_dirent *d, const struct csm_table *t,
 	d->nrows = map->ncold;
 	d->stride = map->stride;
 	d->dim = t->dim;
-	d->ids_crc = csm_crc32c(0, map->cold, (size_t)map->ncold * 4);
+	d->ids_crc = csm_crc32c(0, ids, (size_t)map->ncold * 4);
+	free(ids);
+	return true;
 }
 
 static struct csm_ext_dirent *make_dir(const struct csm_model *m, const struct csm_placement *p,
@@ -157,9 +163,12 @@ static struct csm_ext_dirent *make_dir(const struct csm_model *m, const struct c
 	uint32_t n = 0;
 
 	for (uint32_t t = 0; dir && t < m->ntables; t++) {
-		if (p->tables[t].tier != CSM_TIER_SPLIT)
+		if (!csm_has_cold(&p->tables[t], &m->tables[t]))
 			continue;
-		make_dirent(&dir[n], &m->tables[t], &r->maps[t], at, l->block);
+		if (!make_dirent(&dir[n], &m->tables[t], &r->maps[t], at, l->block)) {
+			free(dir);
+			return NULL;
+		}
 		at += dir[n++].nblocks;
 	}
 	return dir;
@@ -257,25 +266,27 @@ static int write_table(int fd, const char *name, uint64_t off, const struct csm_
 		       uint32_t *crc, struct csm_err *err)
 {
 	uint64_t total = (uint64_t)map->nunits * map->unit;
+	uint32_t *ids = csm_cold_ids(map, m->tables[table].nrows);
 	uint32_t row = 0;
+	int ret = 0;
 
-	for (uint64_t at = 0; at < total; ) {
+	if (!ids)
+		return csm_fail(err, -ENOMEM, "out of memory");
+	for (uint64_t at = 0; at < total && !ret; ) {
 		uint64_t n = total - at < CHUNK ? total - at : CHUNK;
-		int ret;
 
 		/* strides are below CHUNK and divide it or are made of blocks */
 		n -= n % map->stride;
 		memset(buf, 0, n);
 		for (uint64_t o = 0; o < n && row < map->ncold; o += map->stride, row++)
-			csm_row(m, table, map->cold[row], (float *)(buf + o));
+			csm_row(m, table, ids[row], (float *)(buf + o));
 		for (uint64_t o = 0; o < n; o += block)
 			*crc++ = csm_crc32c(0, buf + o, block);
 		ret = write_at(fd, buf, n, off + at, name, err);
-		if (ret)
-			return ret;
 		at += n;
 	}
-	return 0;
+	free(ids);
+	return ret;
 }
 
 static int flush(int fd, const char *name, struct csm_err *err)
@@ -298,7 +309,7 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 	bool regular;
 	int ret;
 
-	if (!p->nsplit)
+	if (!p->ncold)
 		return csm_fail(err, -EINVAL, "the placement has no cold rows: nothing to install");
 	get_layout(&l, m, p, r);
 	size = l.nblocks * l.block;
@@ -328,7 +339,7 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 	if (!ret)
 		ret = flush(fd, name, err);
 	for (uint32_t t = 0; t < m->ntables && !ret; t++) {
-		if (p->tables[t].tier != CSM_TIER_SPLIT)
+		if (!csm_has_cold(&p->tables[t], &m->tables[t]))
 			continue;
 		ret = write_table(fd, name, p->cold_off + dir[n].data_block * l.block, m, t,
 				  &r->maps[t], buf, l.block,
@@ -464,7 +475,7 @@ int csm_extent_open(struct csm_extent *x, int fd, const char *name, const struct
 		goto out;
 	}
 	for (uint32_t t = 0; t < m->ntables; t++) {
-		if (p->tables[t].tier != CSM_TIER_SPLIT)
+		if (!csm_has_cold(&p->tables[t], &m->tables[t]))
 			continue;
 		if (memcmp(&dir[n], &want[n], sizeof(*dir))) {
 			csm_fail(err, ret,

@@ -19,7 +19,7 @@
 #define REPEAT_MAX	65536u
 #define SECTIONS_MAX	65536u
 #define INPUTS_MAX	65535u
-#define ROWS_MAX	0x7fffffffu	/* csm_map.where needs a bit */
+#define ROWS_MAX	0x7fffffffu
 
 struct parser {
 	const uint8_t *data;
@@ -245,7 +245,8 @@ static int expect(const struct parser *p, uint32_t type, uint32_t index, const c
 	return 0;
 }
 
-static int parse_order(struct parser *p, struct csm_table *t, uint32_t index)
+/* nrows: of the table that is ordered, which an overlay's may be a part of */
+static int parse_order(struct parser *p, struct csm_table *t, uint32_t index, uint32_t nrows)
 {
 	uint64_t size;
 	uint8_t *seen;
@@ -254,17 +255,17 @@ static int parse_order(struct parser *p, struct csm_table *t, uint32_t index)
 	t->order = find(p, CSM_SEC_ORDER, index, &size);
 	if (!t->order)
 		return 0;
-	if (size % 4 || size / 4 > t->nrows)
+	if (size % 4 || size / 4 > nrows)
 		return csm_fail(p->err, -EBADMSG, "table %s: ORDER section has %llu bytes for %u rows",
-				t->name, (unsigned long long)size, t->nrows);
+				t->name, (unsigned long long)size, nrows);
 	t->norder = size / 4;
-	seen = calloc(t->nrows / 8 + 1, 1);
+	seen = calloc(nrows / 8 + 1, 1);
 	if (!seen)
 		return csm_fail(p->err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < t->norder && !ret; i++) {
 		uint32_t id = t->order[i];
 
-		if (id >= t->nrows || seen[id / 8] >> id % 8 & 1)
+		if (id >= nrows || seen[id / 8] >> id % 8 & 1)
 			ret = csm_fail(p->err, -EBADMSG,
 				       "table %s: ORDER entry %u is %u, which is no row or was there before",
 				       t->name, i, id);
@@ -275,12 +276,10 @@ static int parse_order(struct parser *p, struct csm_table *t, uint32_t index)
 	return ret;
 }
 
-static int parse_table(struct parser *p, struct csm_table *t, const struct csm_rec_table *r,
-		       uint32_t index)
+/* What all table records have in common. */
+static int parse_record(struct parser *p, struct csm_table *t, const struct csm_rec_table *r,
+			uint32_t index)
 {
-	const void *data;
-	int ret;
-
 	if (!get_name(t->name, r->name))
 		return csm_fail(p->err, -EBADMSG, "table %u has no proper name", index);
 	for (uint32_t i = 0; i < index; i++)
@@ -299,23 +298,18 @@ static int parse_table(struct parser *p, struct csm_table *t, const struct csm_r
 	t->dtype = r->dtype;
 	t->dim = r->dim;
 	t->nrows = r->nrows;
-	if (r->form == CSM_FORM_ROWS) {
-		if (!is_zero(r->p, 22))
-			return csm_fail(p->err, -EBADMSG, "table %s: TT shape of a table of rows",
-					t->name);
-		ret = expect(p, CSM_SEC_ROWS, index, t->name,
-			     t->nrows * csm_row_bytes(t->dtype, t->dim), &data);
-		if (ret)
-			return ret;
-		if (t->dtype == CSM_FP32)
-			t->rows = data;
-		else
-			t->raw = data;
-		return parse_order(p, t, index);
-	}
+	if (r->form == CSM_FORM_ROWS && !is_zero(r->p, 22))
+		return csm_fail(p->err, -EBADMSG, "table %s: TT shape of a table of rows", t->name);
+	return 0;
+}
 
+static int parse_tt(struct parser *p, struct csm_table *t, const struct csm_rec_table *r,
+		    uint32_t index)
+{
 	uint64_t rows = 1, dim = 1, total = 0;
 	uint32_t rank[4] = { 1, r->r[0], r->r[1], 1 };
+	const void *data;
+	int ret;
 
 	for (int k = 0; k < 3; k++) {
 		/* p below 2^31, q and r below 2^16: neither product wraps, each is capped */
@@ -348,6 +342,28 @@ static int parse_table(struct parser *p, struct csm_table *t, const struct csm_r
 		data = (const uint8_t *)data + (t->core_len[k] * 4 + 63) / 64 * 64;
 	}
 	return 0;
+}
+
+static int parse_table(struct parser *p, struct csm_table *t, const struct csm_rec_table *r,
+		       uint32_t index)
+{
+	const void *data;
+	int ret = parse_record(p, t, r, index);
+
+	if (ret)
+		return ret;
+	if (r->form == CSM_FORM_ROWS) {
+		ret = expect(p, CSM_SEC_ROWS, index, t->name,
+			     t->nrows * csm_row_bytes(t->dtype, t->dim), &data);
+		if (ret)
+			return ret;
+		if (t->dtype == CSM_FP32)
+			t->rows = data;
+		else
+			t->raw = data;
+		return parse_order(p, t, index, t->nrows);
+	}
+	return parse_tt(p, t, r, index);
 }
 
 static int parse_layer(struct parser *p, struct csm_layer *l, const struct csm_rec_layer *r,
@@ -606,15 +622,59 @@ static int parse_all(struct parser *p)
 	return ret ? ret : check_flow(p);
 }
 
-static int parse(struct csm_model *m, const void *data, size_t size, bool skip_rows,
+static int parse_overlay(struct parser *p, const struct csm_model *base)
+{
+	struct csm_model *m = p->m;
+	const void *tables;
+	int ret;
+
+	if ((ret = check_header(p)) || (ret = check_sections(p)) ||
+	    (ret = records(p, CSM_SEC_TABLES, sizeof(struct csm_rec_table), true, &tables,
+			   &m->ntables)))
+		return ret;
+	if (m->ntables != base->ntables)
+		return csm_fail(p->err, -EBADMSG, "is for %u tables, the model has %u", m->ntables,
+				base->ntables);
+	m->tables = calloc(m->ntables + 1, sizeof(*m->tables));
+	if (!m->tables)
+		return csm_fail(p->err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < m->ntables; i++) {
+		const struct csm_rec_table *r = (const struct csm_rec_table *)tables + i;
+		const struct csm_table *b = &base->tables[i];
+		struct csm_table *t = &m->tables[i];
+
+		ret = parse_record(p, t, r, i);
+		if (ret)
+			return ret;
+		if (strcmp(t->name, b->name) || t->dim != b->dim || t->nrows > b->nrows ||
+		    (t->form == CSM_FORM_TT && b->form == CSM_FORM_TT))
+			return csm_fail(p->err, -EBADMSG, "table %s: does not fit the model's %s, %u x %u",
+					t->name, b->name, b->nrows, b->dim);
+		if (t->form == CSM_FORM_TT)
+			ret = parse_tt(p, t, r, i);
+		if (!ret)
+			ret = parse_order(p, t, i, b->nrows);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* What kind of file, and how much of it is looked at */
+struct how {
+	bool skip_rows;			/* leave checksums of ROWS sections alone */
+	const struct csm_model *base;	/* this is an overlay for that model */
+};
+
+static int parse(struct csm_model *m, const void *data, size_t size, struct how how,
 		 struct csm_err *err)
 {
-	struct parser p = { .data = data, .size = size, .skip_rows = skip_rows, .m = m, .err = err };
+	struct parser p = { .data = data, .size = size, .skip_rows = how.skip_rows, .m = m, .err = err };
 	int ret;
 
 	memset(m, 0, sizeof(*m));
 	m->dense = m->output = -1;
-	ret = parse_all(&p);
+	ret = how.base ? parse_overlay(&p, how.base) : parse_all(&p);
 	if (ret)
 		csm_model_free(m);
 	return ret;
@@ -622,10 +682,10 @@ static int parse(struct csm_model *m, const void *data, size_t size, bool skip_r
 
 int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct csm_err *err)
 {
-	return parse(m, data, size, false, err);
+	return parse(m, data, size, (struct how){ }, err);
 }
 
-static int load(struct csm_model *m, const char *path, bool skip_rows, struct csm_err *err)
+static int load(struct csm_model *m, const char *path, struct how how, struct csm_err *err)
 {
 	struct csm_err why;
 	struct stat st;
@@ -653,7 +713,7 @@ static int load(struct csm_model *m, const char *path, bool skip_rows, struct cs
 		/* the checksums go through it once; later reads are here and there */
 		madvise(data, st.st_size, MADV_SEQUENTIAL);
 	}
-	ret = parse(m, data, st.st_size, skip_rows, &why);
+	ret = parse(m, data, st.st_size, how, &why);
 	if (ret) {
 		csm_fail(err, ret, "%s: %s", path, why.msg);
 		goto out;
@@ -672,12 +732,18 @@ out:
 
 int csm_model_load(struct csm_model *m, const char *path, struct csm_err *err)
 {
-	return load(m, path, false, err);
+	return load(m, path, (struct how){ }, err);
 }
 
 int csm_model_open(struct csm_model *m, const char *path, struct csm_err *err)
 {
-	return load(m, path, true, err);
+	return load(m, path, (struct how){ .skip_rows = true }, err);
+}
+
+int csm_overlay_load(struct csm_model *o, const char *path, const struct csm_model *m,
+		     struct csm_err *err)
+{
+	return load(o, path, (struct how){ .base = m }, err);
 }
 
 void csm_model_free(struct csm_model *m)

@@ -113,6 +113,13 @@ int csm_model_open(struct csm_model *m, const char *path, struct csm_err *err);
 /* The same for size bytes at data (64-byte aligned), which stay the caller's. */
 int csm_model_parse(struct csm_model *m, const void *data, size_t size, struct csm_err *err);
 void csm_model_free(struct csm_model *m);
+/*
+ * Reads what a plan adds to model m (FORMAT.md, overlay): o->tables[t] has table t's order,
+ * and if its form is TT, shape and cores of the nrows rows that the plan has in that form.
+ * Free with csm_model_free().
+ */
+int csm_overlay_load(struct csm_model *o, const char *path, const struct csm_model *m,
+		     struct csm_err *err);
 int csm_model_find_table(const struct csm_model *m, const char *name);
 
 /* Bytes of a stored row: 4 dim, 2 dim, or dim + 8 (int8: then fp32 scale, fp32 bias). */
@@ -159,17 +166,21 @@ uint64_t csm_writer_size(const struct csm_writer *w);
  */
 enum csm_tier { CSM_TIER_DRAM, CSM_TIER_TT, CSM_TIER_SPLIT };
 
+/* A split table's rows: nhot in device DRAM, then ntt in TT form on chip, the rest cold. */
 struct csm_place {
 	enum csm_tier tier;
-	uint32_t nhot;			/* SPLIT: rows in device DRAM */
-	uint32_t *hot;			/* their ids, in region order */
-	uint32_t slots;			/* SPLIT: room for fetched blocks */
+	uint32_t nhot;
+	uint32_t ntt;
+	uint32_t *ids;			/* [nhot + ntt], hot ones in region order, TT ones by TT id */
+	const struct csm_table *tt;	/* shape and cores of the TT rows, from the overlay */
+	uint32_t slots;			/* room for fetched blocks, 0 if nothing is cold */
 };
 
 struct csm_placement {
 	struct csm_place *tables;	/* as the model's */
 	uint32_t ntables;
-	uint32_t nsplit;
+	uint32_t ncold;			/* tables with cold rows */
+	struct csm_model *overlay;	/* what the plan adds to the model, or NULL */
 	char *cold_path;		/* NULL if the file names none */
 	uint64_t cold_off;
 	uint32_t block;
@@ -178,30 +189,39 @@ struct csm_placement {
 #define CSM_BLOCK_MIN	512
 #define CSM_BLOCK_MAX	65536
 
+static inline bool csm_has_cold(const struct csm_place *pl, const struct csm_table *t)
+{
+	return pl->tier == CSM_TIER_SPLIT && (uint64_t)pl->nhot + pl->ntt < t->nrows;
+}
+
+/* Reads a placement and the overlay it names, which lies beside it. */
 int csm_placement_load(struct csm_placement *p, const char *path, const struct csm_model *m,
 		       struct csm_err *err);
+/* The same for text; an overlay it names is looked for in directory dir. */
 int csm_placement_parse(struct csm_placement *p, const char *text, size_t len,
-			const struct csm_model *m, struct csm_err *err);
+			const char *dir, const struct csm_model *m, struct csm_err *err);
 void csm_placement_free(struct csm_placement *p);
 
 /*
  * Remapping: where each row of a table lies, and which blocks a batch has to fetch.
  *
- * A split table's region has its hot rows first, then from row tail_row on the slots.
- * A slot holds one unit: a block, or a row if rows are larger than blocks.
+ * A row's rank tells its tier and place: hot rows have ranks from 0 by region row, TT rows
+ * come after them by TT id, cold rows last by place in the extent. A split table's region
+ * has its hot rows first, then from row tail_row on the slots. A slot holds one unit: a
+ * block, or a row if rows are larger than blocks.
  */
 struct csm_map {
 	uint32_t stride;		/* bytes between rows, in region and extent */
-	uint32_t nhot;
-	const uint32_t *hot;		/* the placement's, which must stay; NULL: all rows */
+	uint32_t nhot, ntt;
+	const uint32_t *ids;		/* the placement's, which must stay; NULL: all rows hot */
+	const struct csm_table *tt;	/* the placement's; NULL: no TT rows of a split table */
 	uint32_t tail_row;
 	uint32_t slots;
 	uint32_t unit;			/* bytes of a slot */
 	uint32_t unit_rows;
 	uint32_t ncold;
 	uint32_t nunits;		/* units of the cold rows */
-	uint32_t *where;		/* [nrows] region row, or CSM_COLD | cold row; NULL: same */
-	uint32_t *cold;			/* [ncold] ids in extent order */
+	uint32_t *rank;			/* [nrows]; NULL: the id is the region row */
 	uint64_t region_rows;		/* EMB's nrows */
 	uint64_t region_size;
 	/* scratch of csm_remap_plan() */
@@ -210,8 +230,6 @@ struct csm_map {
 	uint32_t *want;			/* [slots] */
 	uint32_t nwant;
 };
-
-#define CSM_COLD	0x80000000u
 
 struct csm_remap {
 	const struct csm_model *model;
@@ -242,15 +260,19 @@ struct csm_plan {
 int csm_remap_init(struct csm_remap *r, const struct csm_model *m,
 		   const struct csm_placement *p, struct csm_err *err);
 void csm_remap_free(struct csm_remap *r);
+/* Ids of a table's cold rows in extent order, [ncold], to be freed; NULL: out of memory. */
+uint32_t *csm_cold_ids(const struct csm_map *map, uint32_t nrows);
 
 /*
  * Plans as many of the samples first .. first + n - 1 as the slots allow, at least one,
  * and returns how many. in[e] are node e's bags over all samples; for the planned ones
- * out[e].ids[] gets region rows (TT: ids) and out[e].offsets[] their bags, from 0.
+ * out[e].ids[] gets region rows (TT: ids) and out[e].offsets[] their bags, from 0; where a
+ * split table has TT rows, tt[e] gets these by TT id, and out[e] the others.
  * -ENOSPC: one sample alone needs more units of a table than it has slots.
  */
 int csm_remap_plan(struct csm_remap *r, const struct csm_bags *in, uint32_t first, uint32_t n,
-		   struct csm_bags *out, struct csm_plan *plan, struct csm_err *err);
+		   struct csm_bags *out, struct csm_bags *tt, struct csm_plan *plan,
+		   struct csm_err *err);
 void csm_plan_free(struct csm_plan *plan);
 
 /*
@@ -328,10 +350,14 @@ double csm_logloss(const float *score, const uint8_t *label, size_t n);
  * Scoring. dense is [n][ndense]; bags have one entry per EMB node, ids as the model
  * numbers them.
  */
-/* On the CPU with the golden compute library, from the model alone: placement, remapping
- * and device take no part. out is [n][width of the output buffer]. */
-int csm_golden_score(const struct csm_model *m, const float *dense, const struct csm_bags *bags,
-		     uint32_t n, float *out, struct csm_err *err);
+/*
+ * On the CPU with the golden compute library, from the model alone, or with p from the
+ * model and which rows that placement has in TT form (which is all of it that changes a
+ * bit): remapping and device take no part. out is [n][width of the output buffer].
+ */
+int csm_golden_score(const struct csm_model *m, const struct csm_placement *p,
+		     const float *dense, const struct csm_bags *bags, uint32_t n, float *out,
+		     struct csm_err *err);
 
 struct csrec_dev;
 struct csm_device;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Scores on the CPU with the golden compute library: the bits that the device must
- * give. Reads the model's own tables by the model's own ids.
+ * give. Reads the model's own tables by the model's own ids; of a placement it wants to
+ * know which rows are in TT form, and finds them by a search of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,11 +45,11 @@ static int run_packed(const struct csm_model *m, uint32_t table, struct csrec_go
 	return ret;
 }
 
-static int run_emb(const struct csm_model *m, const struct csm_node *node,
-		   const struct csm_bags *b, uint32_t n, float *dst, size_t stride,
-		   struct csm_err *err)
+/* t: a table of m, or the TT part of one */
+static int run_bags(const struct csm_model *m, const struct csm_table *t,
+		    const struct csm_bags *b, uint32_t n, bool accum, float *dst, size_t stride,
+		    struct csm_err *err)
 {
-	const struct csm_table *t = &m->tables[node->param];
 	struct csrec_golden_bags bags = {
 		.nbags = n, .nids = b->offsets[n], .ids = b->ids, .offsets = b->offsets,
 		.nrows = t->nrows, .out = dst, .out_stride = stride,
@@ -59,9 +60,9 @@ static int run_emb(const struct csm_model *m, const struct csm_node *node,
 	if (t->form == CSM_FORM_ROWS && t->dtype == CSM_FP32)
 		st = csrec_golden_emb(&bags, t->rows, t->dim * 4, t->dim, &detail);
 	else if (t->form == CSM_FORM_ROWS)
-		return run_packed(m, node->param, &bags, err);
+		return run_packed(m, t - m->tables, &bags, err);
 	else if (t->dim <= 256 && t->r[1] <= 32 && t->r[0] <= 32)
-		st = csrec_golden_tt(&bags, t->core, t->p, t->q, t->r, false, &detail);
+		st = csrec_golden_tt(&bags, t->core, t->p, t->q, t->r, accum, &detail);
 	else
 		return csm_fail(err, -EOPNOTSUPP, "table %s: TT shape is beyond the golden model's",
 				t->name);
@@ -72,8 +73,65 @@ static int run_emb(const struct csm_model *m, const struct csm_node *node,
 	return 0;
 }
 
-int csm_golden_score(const struct csm_model *m, const float *dense, const struct csm_bags *bags,
-		     uint32_t n, float *out, struct csm_err *err)
+struct tt_row {
+	uint32_t id, tt_id;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	const struct tt_row *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* A table some of whose rows are in TT form: the others first, then these are added. */
+static int run_mixed(const struct csm_model *m, const struct csm_table *t,
+		     const struct csm_place *pl, const struct csm_bags *b, uint32_t n, float *dst,
+		     size_t stride, struct csm_err *err)
+{
+	struct tt_row *rows = calloc(pl->ntt, sizeof(*rows));
+	struct csm_bags part[2] = { };	/* memory rows, TT rows */
+	int ret = 0;
+
+	for (int k = 0; k < 2; k++) {
+		part[k].ids = calloc((size_t)b->offsets[n] + 1, sizeof(uint32_t));
+		part[k].offsets = calloc((size_t)n + 1, sizeof(uint32_t));
+		if (!part[k].ids || !part[k].offsets)
+			ret = -ENOMEM;
+	}
+	if (!rows || ret) {
+		ret = csm_fail(err, -ENOMEM, "out of memory");
+		goto out;
+	}
+	for (uint32_t i = 0; i < pl->ntt; i++)
+		rows[i] = (struct tt_row){ pl->ids[pl->nhot + i], i };
+	qsort(rows, pl->ntt, sizeof(*rows), by_id);
+	for (uint32_t i = 0; i < n; i++) {
+		for (int k = 0; k < 2; k++)
+			part[k].offsets[i + 1] = part[k].offsets[i];
+		for (uint32_t j = b->offsets[i]; j < b->offsets[i + 1]; j++) {
+			struct tt_row key = { .id = b->ids[j] };
+			struct tt_row *tt = bsearch(&key, rows, pl->ntt, sizeof(*rows), by_id);
+			struct csm_bags *p = &part[!!tt];
+
+			p->ids[p->offsets[i + 1]++] = tt ? tt->tt_id : b->ids[j];
+		}
+	}
+	ret = run_bags(m, t, &part[0], n, false, dst, stride, err);
+	if (!ret)
+		ret = run_bags(m, pl->tt, &part[1], n, true, dst, stride, err);
+out:
+	for (int k = 0; k < 2; k++) {
+		free(part[k].ids);
+		free(part[k].offsets);
+	}
+	free(rows);
+	return ret;
+}
+
+int csm_golden_score(const struct csm_model *m, const struct csm_placement *p,
+		     const float *dense, const struct csm_bags *bags, uint32_t n, float *out,
+		     struct csm_err *err)
 {
 	float **buf = calloc(m->nbuffers, sizeof(*buf));
 	int ret = 0;
@@ -98,8 +156,14 @@ int csm_golden_score(const struct csm_model *m, const float *dense, const struct
 		size_t out_w = m->buffers[node->dst].width, in_w = m->buffers[node->src].width;
 
 		if (node->op == CSM_OP_EMB) {
-			ret = run_emb(m, node, &bags[node->emb], n, buf[node->dst] + node->dst_off,
-				      out_w * 4, err);
+			const struct csm_place *pl = p ? &p->tables[node->param] : NULL;
+			float *dst = buf[node->dst] + node->dst_off;
+
+			ret = pl && pl->ntt ?
+			      run_mixed(m, &m->tables[node->param], pl, &bags[node->emb], n, dst,
+					out_w * 4, err) :
+			      run_bags(m, &m->tables[node->param], &bags[node->emb], n, false, dst,
+				       out_w * 4, err);
 			continue;
 		}
 		for (uint32_t rep = 0; rep < node->repeat; rep++) {

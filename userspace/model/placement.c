@@ -58,13 +58,13 @@ static int add_hot(struct csm_place *pl, uint8_t *seen, const struct csm_table *
 		return csm_fail(err, -EINVAL, "table %s: hot row %llu is given twice", t->name,
 				(unsigned long long)id);
 	seen[id / 8] |= 1 << id % 8;
-	pl->hot[pl->nhot++] = id;
+	pl->ids[pl->nhot++] = id;
 	return 0;
 }
 
 /* {"count": n}, {"ids": [...]} or {"ranges": [[first, last], ...]} */
 static int parse_hot(struct csm_place *pl, json_t *hot, const struct csm_table *t,
-		     struct csm_err *err)
+		     const struct csm_table *by, struct csm_err *err)
 {
 	static const char *const known[] = { "count", "ids", "ranges", NULL };
 	json_t *ids, *ranges, *v;
@@ -88,9 +88,9 @@ static int parse_hot(struct csm_place *pl, json_t *hot, const struct csm_table *
 	if ((ids && !json_is_array(ids)) || (ranges && !json_is_array(ranges)))
 		return csm_fail(err, -EINVAL, "%s: an array is needed", where);
 
-	pl->hot = malloc((size_t)t->nrows * sizeof(*pl->hot));
+	pl->ids = malloc((size_t)t->nrows * sizeof(*pl->ids));
 	seen = calloc(t->nrows / 8 + 1, 1);
-	if (!pl->hot || !seen) {
+	if (!pl->ids || !seen) {
 		ret = csm_fail(err, -ENOMEM, "out of memory");
 		goto out;
 	}
@@ -121,31 +121,79 @@ static int parse_hot(struct csm_place *pl, json_t *hot, const struct csm_table *
 		}
 	} else {
 		ret = get_uint(hot, where, "count", 0, t->nrows, &count, err);
-		if (!ret && count > t->norder)
+		if (!ret && count > by->norder)
 			ret = csm_fail(err, -EINVAL,
-				       "%s: %llu rows by order, but the model orders %u of this table",
-				       where, (unsigned long long)count, t->norder);
+				       "%s: %llu rows by order, but only %u of this table are ordered",
+				       where, (unsigned long long)count, by->norder);
 		if (ret)
 			goto out;
 		if (count)	/* without, there may be no order */
-			memcpy(pl->hot, t->order, count * sizeof(*pl->hot));
+			memcpy(pl->ids, by->order, count * sizeof(*pl->ids));
 		pl->nhot = count;
 	}
-	if (pl->nhot == t->nrows)
-		ret = csm_fail(err, -EINVAL, "%s: every row is hot; the tier is then 'dram'", where);
 out:
 	free(seen);
 	return ret;
 }
 
-static int parse_table(struct csm_placement *p, json_t *obj, const struct csm_table *t,
-		       struct csm_place *pl, struct csm_err *err)
+static bool same_numbers(json_t *array, const uint32_t *want, size_t n)
 {
-	static const char *const known_split[] = { "tier", "hot", "slots", NULL };
-	static const char *const known[] = { "tier", NULL };
+	if (json_array_size(array) != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!json_is_integer(json_array_get(array, i)) ||
+		    json_integer_value(json_array_get(array, i)) != want[i])
+			return false;
+	return true;
+}
+
+/* {"count": n, "p": [...], "q": [...], "ranks": [...]}: the rows by order after the hot ones */
+static int parse_tt(struct csm_place *pl, json_t *tt, bool hot_by_order,
+		    const struct csm_table *t, const struct csm_table *by, struct csm_err *err)
+{
+	static const char *const known[] = { "count", "p", "q", "ranks", NULL };
+	uint32_t q[3] = { by->q[0], by->q[1], by->q[2] }, r[2] = { by->r[0], by->r[1] };
+	char where[64];
+	uint64_t count;
+	int ret;
+
+	snprintf(where, sizeof(where), "table %s, tt", t->name);
+	if (!json_is_object(tt))
+		return csm_fail(err, -EINVAL, "%s: an object is needed", where);
+	ret = check_keys(tt, where, known, err);
+	if (!ret)
+		ret = get_uint(tt, where, "count", 1, t->nrows, &count, err);
+	if (ret)
+		return ret;
+	if (!hot_by_order)
+		return csm_fail(err, -EINVAL, "%s: takes hot rows by 'count'", where);
+	if (by == t || by->form != CSM_FORM_TT)
+		return csm_fail(err, -EINVAL, "%s: no overlay has its cores", where);
+	if (count != by->nrows || by->dim != t->dim || !same_numbers(json_object_get(tt, "p"), by->p, 3) ||
+	    !same_numbers(json_object_get(tt, "q"), q, 3) ||
+	    !same_numbers(json_object_get(tt, "ranks"), r, 2))
+		return csm_fail(err, -EINVAL, "%s: count, shape or ranks are not those of the overlay",
+				where);
+	if (pl->nhot + count > by->norder)
+		return csm_fail(err, -EINVAL,
+				"%s: %llu rows by order after %u hot ones, but only %u are ordered",
+				where, (unsigned long long)count, pl->nhot, by->norder);
+	memcpy(pl->ids + pl->nhot, by->order + pl->nhot, count * sizeof(*pl->ids));
+	pl->ntt = count;
+	pl->tt = by;
+	return 0;
+}
+
+static int parse_table(struct csm_placement *p, json_t *obj, uint32_t index,
+		       const struct csm_table *t, struct csm_place *pl, struct csm_err *err)
+{
+	static const char *const known_split[] = { "tier", "device", "hot", "tt", "slots", NULL };
+	static const char *const known[] = { "tier", "device", NULL };
+	const struct csm_table *by = p->overlay ? &p->overlay->tables[index] : t;
+	json_t *hot = json_object_get(obj, "hot"), *tt = json_object_get(obj, "tt");
 	const char *tier;
 	char where[48];
-	uint64_t slots;
+	uint64_t slots = 0, device;
 	int ret;
 
 	snprintf(where, sizeof(where), "table %s", t->name);
@@ -165,14 +213,28 @@ static int parse_table(struct csm_placement *p, json_t *obj, const struct csm_ta
 		return csm_fail(err, -EINVAL, "%s: tier '%s', but the model has it %s", where, tier,
 				t->form == CSM_FORM_TT ? "in TT form" : "as rows");
 	ret = check_keys(obj, where, pl->tier == CSM_TIER_SPLIT ? known_split : known, err);
+	if (!ret && json_object_get(obj, "device"))
+		ret = get_uint(obj, where, "device", 0, 0, &device, err);
 	if (ret || pl->tier != CSM_TIER_SPLIT)
 		return ret;
-	ret = get_uint(obj, where, "slots", 1, SLOTS_MAX, &slots, err);
+	if (!by->order)
+		by = t;
+	ret = parse_hot(pl, hot, t, by, err);
+	if (!ret && tt)
+		ret = parse_tt(pl, tt, json_object_get(hot, "count"), t, by, err);
 	if (ret)
 		return ret;
+	if (!csm_has_cold(pl, t)) {
+		if (!pl->ntt)
+			return csm_fail(err, -EINVAL, "%s: every row is hot; the tier is then 'dram'",
+					where);
+		return json_object_get(obj, "slots") ?
+		       csm_fail(err, -EINVAL, "%s: 'slots', but no row is cold", where) : 0;
+	}
+	ret = get_uint(obj, where, "slots", 1, SLOTS_MAX, &slots, err);
 	pl->slots = slots;
-	p->nsplit++;
-	return parse_hot(pl, json_object_get(obj, "hot"), t, err);
+	p->ncold++;
+	return ret;
 }
 
 static int parse_cold(struct csm_placement *p, json_t *cold, struct csm_err *err)
@@ -183,9 +245,9 @@ static int parse_cold(struct csm_placement *p, json_t *cold, struct csm_err *err
 	int ret;
 
 	if (!cold) {
-		if (p->nsplit)
-			return csm_fail(err, -EINVAL, "'cold' is missing, but %u tables are split",
-					p->nsplit);
+		if (p->ncold)
+			return csm_fail(err, -EINVAL, "'cold' is missing, but %u tables have cold rows",
+					p->ncold);
 		return 0;
 	}
 	if (!json_is_object(cold))
@@ -217,10 +279,45 @@ static int parse_cold(struct csm_placement *p, json_t *cold, struct csm_err *err
 	return ret;
 }
 
-static int parse_root(struct csm_placement *p, json_t *root, const struct csm_model *m,
-		      struct csm_err *err)
+/* {"file": name, "crc32c": header's}: a file beside the placement */
+static int parse_overlay(struct csm_placement *p, json_t *overlay, const char *dir,
+			 const struct csm_model *m, struct csm_err *err)
 {
-	static const char *const known[] = { "csrec_placement", "cold", "tables", NULL };
+	static const char *const known[] = { "file", "crc32c", NULL };
+	const char *file = json_string_value(json_object_get(overlay, "file"));
+	char path[4096];
+	uint64_t crc;
+	int ret;
+
+	if (!overlay)
+		return 0;
+	if (!json_is_object(overlay))
+		return csm_fail(err, -EINVAL, "'overlay' is no object");
+	ret = check_keys(overlay, "overlay", known, err);
+	if (!ret)
+		ret = get_uint(overlay, "overlay", "crc32c", 0, UINT32_MAX, &crc, err);
+	if (ret)
+		return ret;
+	if (!file || !*file || strchr(file, '/'))
+		return csm_fail(err, -EINVAL, "overlay: 'file' is not the name of a file beside this one");
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
+		return csm_fail(err, -ENAMETOOLONG, "overlay: %s/...: path is too long", dir);
+	p->overlay = calloc(1, sizeof(*p->overlay));
+	if (!p->overlay)
+		return csm_fail(err, -ENOMEM, "out of memory");
+	ret = csm_overlay_load(p->overlay, path, m, err);
+	if (!ret && p->overlay->id != crc)
+		ret = csm_fail(err, -EBADMSG, "%s: is not the overlay of this placement (%08x, not %08x)",
+			       path, p->overlay->id, (uint32_t)crc);
+	return ret;
+}
+
+static int parse_root(struct csm_placement *p, json_t *root, const char *dir,
+		      const struct csm_model *m, struct csm_err *err)
+{
+	/* what planners tell besides is for people and for csrec plan */
+	static const char *const known[] = { "csrec_placement", "cold", "tables", "overlay",
+		"devices", "prediction", "certificate", NULL };
 	json_t *tables, *v;
 	uint64_t version;
 	const char *key;
@@ -238,6 +335,9 @@ static int parse_root(struct csm_placement *p, json_t *root, const struct csm_mo
 	ret = check_keys(root, "placement", known, err);
 	if (ret)
 		return ret;
+	ret = parse_overlay(p, json_object_get(root, "overlay"), dir, m, err);
+	if (ret)
+		return ret;
 	tables = json_object_get(root, "tables");
 	if (!json_is_object(tables))
 		return csm_fail(err, -EINVAL, "'tables' is missing or no object");
@@ -248,7 +348,7 @@ static int parse_root(struct csm_placement *p, json_t *root, const struct csm_mo
 			return csm_fail(err, -EINVAL, "table '%.32s' is not in the model", key);
 		if (!json_is_object(v))
 			return csm_fail(err, -EINVAL, "table %s: an object is needed", key);
-		ret = parse_table(p, v, &m->tables[t], &p->tables[t], err);
+		ret = parse_table(p, v, t, &m->tables[t], &p->tables[t], err);
 		if (ret)
 			return ret;
 	}
@@ -260,7 +360,7 @@ static int parse_root(struct csm_placement *p, json_t *root, const struct csm_mo
 }
 
 int csm_placement_parse(struct csm_placement *p, const char *text, size_t len,
-			const struct csm_model *m, struct csm_err *err)
+			const char *dir, const struct csm_model *m, struct csm_err *err)
 {
 	json_error_t je;
 	json_t *root;
@@ -272,7 +372,7 @@ int csm_placement_parse(struct csm_placement *p, const char *text, size_t len,
 		return csm_fail(err, -EINVAL, "line %d: %s", je.line, je.text);
 	p->ntables = m->ntables;
 	p->tables = calloc(m->ntables + 1, sizeof(*p->tables));
-	ret = p->tables ? parse_root(p, root, m, err) : csm_fail(err, -ENOMEM, "out of memory");
+	ret = p->tables ? parse_root(p, root, dir, m, err) : csm_fail(err, -ENOMEM, "out of memory");
 	json_decref(root);
 	if (ret)
 		csm_placement_free(p);
@@ -284,7 +384,7 @@ int csm_placement_load(struct csm_placement *p, const char *path, const struct c
 {
 	struct csm_err why;
 	struct stat st;
-	char *text = NULL;
+	char *text = NULL, *slash, *dir = NULL;
 	size_t n = 0;
 	FILE *f;
 	int ret;
@@ -310,10 +410,19 @@ int csm_placement_load(struct csm_placement *p, const char *path, const struct c
 		ret = csm_fail(err, -EIO, "%s: read failed", path);
 		goto out;
 	}
-	ret = csm_placement_parse(p, text, n, m, &why);
+	dir = strdup(path);
+	if (!dir) {
+		ret = csm_fail(err, -ENOMEM, "%s: out of memory", path);
+		goto out;
+	}
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = 0;
+	ret = csm_placement_parse(p, text, n, slash ? dir : ".", m, &why);
 	if (ret)
 		csm_fail(err, ret, "%s: %s", path, why.msg);
 out:
+	free(dir);
 	free(text);
 	if (f)
 		fclose(f);
@@ -323,8 +432,11 @@ out:
 void csm_placement_free(struct csm_placement *p)
 {
 	for (uint32_t t = 0; p->tables && t < p->ntables; t++)
-		free(p->tables[t].hot);
+		free(p->tables[t].ids);
 	free(p->tables);
 	free(p->cold_path);
+	if (p->overlay)
+		csm_model_free(p->overlay);
+	free(p->overlay);
 	memset(p, 0, sizeof(*p));
 }

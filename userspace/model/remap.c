@@ -12,9 +12,9 @@
 #include "csm.h"
 
 static int map_init(struct csm_map *map, const struct csm_table *t, const struct csm_place *pl,
-		    uint32_t block, struct csm_err *err)
+		    const uint32_t *order, uint32_t norder, uint32_t block, struct csm_err *err)
 {
-	uint32_t bytes = t->dim * 4, n = 0;
+	uint32_t bytes = t->dim * 4, n = pl->nhot + pl->ntt;
 	uint64_t slack;
 
 	if (pl->tier == CSM_TIER_TT)
@@ -35,9 +35,11 @@ static int map_init(struct csm_map *map, const struct csm_table *t, const struct
 	map->unit = map->stride > block ? map->stride : block;
 	map->unit_rows = map->unit / map->stride;
 	map->nhot = pl->nhot;
-	map->hot = pl->hot;
+	map->ntt = pl->ntt;
+	map->ids = pl->ids;
+	map->tt = pl->tt;
 	map->slots = pl->slots;
-	map->ncold = t->nrows - pl->nhot;
+	map->ncold = t->nrows - n;
 	map->nunits = (map->ncold + map->unit_rows - 1) / map->unit_rows;
 	slack = ((uint64_t)map->nhot + map->unit_rows - 1) / map->unit_rows * map->unit_rows;
 	map->region_rows = slack + (uint64_t)map->slots * map->unit_rows;
@@ -47,30 +49,34 @@ static int map_init(struct csm_map *map, const struct csm_table *t, const struct
 				t->name, (unsigned long long)map->region_rows);
 	map->tail_row = slack;
 
-	map->where = malloc((size_t)t->nrows * sizeof(*map->where));
-	map->cold = malloc((size_t)map->ncold * sizeof(*map->cold));
-	map->stamp = calloc(map->nunits, sizeof(*map->stamp));
-	map->slot = calloc(map->nunits, sizeof(*map->slot));
-	map->want = calloc(map->slots, sizeof(*map->want));
-	if (!map->where || !map->cold || !map->stamp || !map->slot || !map->want)
+	map->rank = malloc((size_t)t->nrows * sizeof(*map->rank));
+	map->stamp = calloc((size_t)map->nunits + 1, sizeof(*map->stamp));
+	map->slot = calloc((size_t)map->nunits + 1, sizeof(*map->slot));
+	map->want = calloc((size_t)map->slots + 1, sizeof(*map->want));
+	if (!map->rank || !map->stamp || !map->slot || !map->want)
 		return csm_fail(err, -ENOMEM, "out of memory");
-	memset(map->where, 0xff, (size_t)t->nrows * sizeof(*map->where));
-	for (uint32_t i = 0; i < pl->nhot; i++)
-		map->where[pl->hot[i]] = i;
-	/* Cold rows: the model's order first, so that likely ones share blocks. */
-	for (uint32_t i = 0; i < t->norder; i++) {
-		if (map->where[t->order[i]] == UINT32_MAX) {
-			map->where[t->order[i]] = CSM_COLD | n;
-			map->cold[n++] = t->order[i];
-		}
-	}
-	for (uint32_t id = 0; id < t->nrows; id++) {
-		if (map->where[id] == UINT32_MAX) {
-			map->where[id] = CSM_COLD | n;
-			map->cold[n++] = id;
-		}
-	}
+	memset(map->rank, 0xff, (size_t)t->nrows * sizeof(*map->rank));
+	for (uint32_t i = 0; i < n; i++)
+		map->rank[pl->ids[i]] = i;
+	/* Cold rows: by order first, so that likely ones share blocks. */
+	for (uint32_t i = 0; i < norder; i++)
+		if (map->rank[order[i]] == UINT32_MAX)
+			map->rank[order[i]] = n++;
+	for (uint32_t id = 0; id < t->nrows; id++)
+		if (map->rank[id] == UINT32_MAX)
+			map->rank[id] = n++;
 	return 0;
+}
+
+uint32_t *csm_cold_ids(const struct csm_map *map, uint32_t nrows)
+{
+	uint32_t first = map->nhot + map->ntt;
+	uint32_t *ids = calloc((size_t)map->ncold + 1, sizeof(*ids));
+
+	for (uint32_t id = 0; ids && id < nrows; id++)
+		if (map->rank[id] >= first)
+			ids[map->rank[id] - first] = id;
+	return ids;
 }
 
 int csm_remap_init(struct csm_remap *r, const struct csm_model *m,
@@ -84,7 +90,12 @@ int csm_remap_init(struct csm_remap *r, const struct csm_model *m,
 	if (!r->maps)
 		return csm_fail(err, -ENOMEM, "out of memory");
 	for (uint32_t t = 0; t < m->ntables; t++) {
-		ret = map_init(&r->maps[t], &m->tables[t], &p->tables[t], p->block, err);
+		/* an overlay's order takes the place of the model's */
+		const struct csm_table *by = p->overlay && p->overlay->tables[t].order ?
+					     &p->overlay->tables[t] : &m->tables[t];
+
+		ret = map_init(&r->maps[t], &m->tables[t], &p->tables[t], by->order, by->norder,
+			       p->block, err);
 		if (ret) {
 			csm_remap_free(r);
 			return ret;
@@ -96,8 +107,7 @@ int csm_remap_init(struct csm_remap *r, const struct csm_model *m,
 void csm_remap_free(struct csm_remap *r)
 {
 	for (uint32_t t = 0; r->maps && t < r->model->ntables; t++) {
-		free(r->maps[t].where);
-		free(r->maps[t].cold);
+		free(r->maps[t].rank);
 		free(r->maps[t].stamp);
 		free(r->maps[t].slot);
 		free(r->maps[t].want);
@@ -140,14 +150,14 @@ static bool want_sample(struct csm_remap *r, const struct csm_bags *in, uint32_t
 		struct csm_map *map = &r->maps[n->param];
 		const struct csm_bags *b = &in[n->emb];
 
-		if (n->op != CSM_OP_EMB || !map->where)
+		if (n->op != CSM_OP_EMB || !map->ncold)
 			continue;
 		for (uint32_t j = b->offsets[i]; j < b->offsets[i + 1]; j++) {
-			uint32_t w = map->where[b->ids[j]], unit;
+			uint32_t rank = map->rank[b->ids[j]], unit;
 
-			if (!(w & CSM_COLD))
+			if (rank < map->nhot + map->ntt)
 				continue;
-			unit = (w & ~CSM_COLD) / map->unit_rows;
+			unit = (rank - map->nhot - map->ntt) / map->unit_rows;
 			if (map->stamp[unit] == r->now)
 				continue;
 			if (map->nwant == map->slots) {
@@ -212,8 +222,47 @@ static int plan_fetches(struct csm_remap *r, struct csm_plan *plan, struct csm_e
 	return 0;
 }
 
+/* Region row of the cold row, which its slot holds by then. */
+static uint32_t slot_row(const struct csm_map *map, uint32_t cold)
+{
+	return map->tail_row + map->slot[cold / map->unit_rows] * map->unit_rows +
+	       cold % map->unit_rows;
+}
+
+/* Node e's ids of the planned samples, by the tiers they lie in. */
+static void place_ids(const struct csm_map *map, const struct csm_bags *in, uint32_t first,
+		      uint32_t n, struct csm_bags *out, struct csm_bags *tt,
+		      struct csm_plan *plan)
+{
+	uint32_t nmem = 0, ntt = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		out->offsets[i] = nmem;
+		if (map->tt)
+			tt->offsets[i] = ntt;
+		for (uint32_t j = in->offsets[first + i]; j < in->offsets[first + i + 1]; j++) {
+			uint32_t rank = map->rank ? map->rank[in->ids[j]] : in->ids[j];
+
+			if (rank < map->nhot) {
+				out->ids[nmem++] = rank;
+				plan->rows_dram++;
+			} else if (rank - map->nhot < map->ntt) {
+				tt->ids[ntt++] = rank - map->nhot;
+				plan->rows_tt++;
+			} else {
+				out->ids[nmem++] = slot_row(map, rank - map->nhot - map->ntt);
+				plan->rows_nvme++;
+			}
+		}
+	}
+	out->offsets[n] = nmem;
+	if (map->tt)
+		tt->offsets[n] = ntt;
+}
+
 int csm_remap_plan(struct csm_remap *r, const struct csm_bags *in, uint32_t first, uint32_t n,
-		   struct csm_bags *out, struct csm_plan *plan, struct csm_err *err)
+		   struct csm_bags *out, struct csm_bags *tt, struct csm_plan *plan,
+		   struct csm_err *err)
 {
 	const struct csm_model *m = r->model;
 	uint32_t *before, fit = 0, full = 0;
@@ -250,34 +299,19 @@ int csm_remap_plan(struct csm_remap *r, const struct csm_bags *in, uint32_t firs
 		return ret;
 	for (uint32_t k = 0; k < m->nnodes; k++) {
 		const struct csm_node *node = &m->nodes[k];
-		const struct csm_map *map = &r->maps[node->param];
-		const struct csm_bags *b = &in[node->emb];
-		uint32_t from = 0, nids;
+		uint32_t e = node->emb;
 
 		if (node->op != CSM_OP_EMB)
 			continue;
-		from = b->offsets[first];
-		nids = b->offsets[first + fit] - from;
-		for (uint32_t i = 0; i <= fit; i++)
-			out[node->emb].offsets[i] = b->offsets[first + i] - from;
-		for (uint32_t j = 0; j < nids; j++) {
-			uint32_t w = b->ids[from + j];
-
-			if (m->tables[node->param].form == CSM_FORM_TT) {
-				plan->rows_tt++;
-			} else if (map->where && map->where[w] & CSM_COLD) {
-				uint32_t c = map->where[w] & ~CSM_COLD;
-
-				w = map->tail_row + map->slot[c / map->unit_rows] * map->unit_rows +
-				    c % map->unit_rows;
-				plan->rows_nvme++;
-			} else {
-				if (map->where)
-					w = map->where[w];
-				plan->rows_dram++;
-			}
-			out[node->emb].ids[j] = w;
+		if (m->tables[node->param].form != CSM_FORM_TT) {
+			place_ids(&r->maps[node->param], &in[e], first, fit, &out[e], &tt[e], plan);
+			continue;
 		}
+		for (uint32_t i = 0; i <= fit; i++)
+			out[e].offsets[i] = in[e].offsets[first + i] - in[e].offsets[first];
+		memcpy(out[e].ids, in[e].ids + in[e].offsets[first],
+		       out[e].offsets[fit] * sizeof(*out[e].ids));
+		plan->rows_tt += out[e].offsets[fit];
 	}
 	return fit;
 }

@@ -8,7 +8,8 @@
  *   ONCHIP      one region with all TT cores
  *
  * A batch is one submission with one doorbell: the lookups that need nothing from the
- * drive, WAIT on a fence, the lookups that do, and the rest of the graph in its order.
+ * drive, WAIT on a fence, the lookups that do, the TT rows of split tables, which are added
+ * to those lookups' sums, and the rest of the graph in its order.
  * The driver raises the fence when the drive's blocks have arrived (which costs it an
  * admin command), so the first part runs while they are on their way.
  */
@@ -46,8 +47,9 @@ struct csm_device {
 	uint8_t *arena;
 	uint32_t arena_key;
 	uint64_t desc_off;		/* descriptors, in the order of the commands */
-	uint64_t *ids_off, *offsets_off;	/* per EMB node */
-	struct csm_bags *bags;		/* the same places as pointers */
+	/* per EMB node, twice: of the table's rows, and of the TT rows of a split one */
+	uint64_t (*ids_off)[2], (*offsets_off)[2];
+	struct csm_bags *bags[2];	/* the same places as pointers */
 
 	struct csrec_cmd *cmds;
 	struct csrec_cqe *cqes;
@@ -77,6 +79,14 @@ static int lib_fail(struct csm_err *err, int ret, const char *what)
 	return csm_fail(err, ret, "%s: %s", what, csrec_error());
 }
 
+/* Shape and cores of a table's rows in TT form, all of them or a split table's, or NULL. */
+static const struct csm_table *tt_of(const struct csm_device *d, uint32_t table)
+{
+	const struct csm_table *t = &d->m->tables[table];
+
+	return t->form == CSM_FORM_TT ? t : d->remap->maps[table].tt;
+}
+
 static int check_caps(struct csm_device *d, struct csm_err *err)
 {
 	const struct csm_model *m = d->m;
@@ -94,11 +104,11 @@ static int check_caps(struct csm_device *d, struct csm_err *err)
 		const struct csm_node *n = &m->nodes[i];
 
 		if (n->op == CSM_OP_EMB) {
-			const struct csm_table *t = &m->tables[n->param];
+			const struct csm_table *t = &m->tables[n->param], *tt = tt_of(d, n->param);
 
-			need |= t->form == CSM_FORM_TT ? CSREC_CAPE_TT : CSREC_CAPE_EMB;
-			if (t->dim > dim || (t->form == CSM_FORM_TT &&
-					     (t->r[0] > rank || t->r[1] > rank)))
+			need |= (t->form == CSM_FORM_ROWS ? CSREC_CAPE_EMB : 0) |
+				(tt ? CSREC_CAPE_TT : 0);
+			if (t->dim > dim || (tt && (tt->r[0] > rank || tt->r[1] > rank)))
 				return csm_fail(err, -EOPNOTSUPP,
 						"table %s: row or rank is larger than this device's %u and %u",
 						t->name, dim, rank);
@@ -154,7 +164,7 @@ static int load_rows(struct csm_device *d, uint32_t t, struct csm_err *err)
 		uint32_t n = map->nhot - at < chunk ? map->nhot - at : chunk;
 
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t id = map->hot ? map->hot[at + i] : at + i;
+			uint32_t id = map->ids ? map->ids[at + i] : at + i;
 
 			csm_row(d->m, t, id, (float *)(buf + (size_t)i * map->stride));
 		}
@@ -174,23 +184,23 @@ static int load_tables(struct csm_device *d, struct csm_err *err)
 	int ret = 0;
 
 	for (uint32_t t = 0; t < m->ntables; t++) {
-		if (m->tables[t].form != CSM_FORM_TT)
-			continue;
-		for (int k = 0; k < 3; k++) {
+		const struct csm_table *tt = tt_of(d, t);
+
+		for (int k = 0; tt && k < 3; k++) {
 			d->core_off[t][k] = onchip;
-			onchip = align_up(onchip + m->tables[t].core_len[k] * 4);
+			onchip = align_up(onchip + tt->core_len[k] * 4);
 		}
 	}
 	if (onchip)
 		ret = alloc_mem(d, CSREC_REGION_ONCHIP, onchip, "TT cores", &d->core_key, err);
 	for (uint32_t t = 0; t < m->ntables && !ret; t++) {
-		if (m->tables[t].form != CSM_FORM_TT) {
+		const struct csm_table *tt = tt_of(d, t);
+
+		if (m->tables[t].form == CSM_FORM_ROWS)
 			ret = load_rows(d, t, err);
-			continue;
-		}
-		for (int k = 0; k < 3 && !ret; k++) {
+		for (int k = 0; tt && k < 3 && !ret; k++) {
 			ret = csrec_copy_to_device(d->queue, d->core_key, d->core_off[t][k],
-						   m->tables[t].core[k], m->tables[t].core_len[k] * 4);
+						   tt->core[k], tt->core_len[k] * 4);
 			if (ret)
 				lib_fail(err, ret, m->tables[t].name);
 		}
@@ -244,17 +254,21 @@ static int make_buffers(struct csm_device *d, struct csm_err *err)
 		*at = align_up(*at + (uint64_t)d->o.batch * m->buffers[b].width * 4);
 	}
 	for (uint32_t e = 0; e < m->nemb; e++) {
-		d->ids_off[e] = host;
-		host = align_up(host + (uint64_t)d->o.batch * d->o.max_ids * 4);
-		d->offsets_off[e] = host;
-		host = align_up(host + (d->o.batch + 1ull) * 4);
+		for (int k = 0; k < 2; k++) {
+			d->ids_off[e][k] = host;
+			host = align_up(host + (uint64_t)d->o.batch * d->o.max_ids * 4);
+			d->offsets_off[e][k] = host;
+			host = align_up(host + (d->o.batch + 1ull) * 4);
+		}
 	}
 	for (uint32_t i = 0; i < m->nnodes; i++) {
 		const struct csm_node *n = &m->nodes[i];
 
 		/* all descriptors fit in the largest, and so keep their alignment */
-		desc += (uint64_t)n->repeat * align_up(sizeof(struct csrec_tt_desc));
-		d->max_cmds += n->repeat;
+		uint32_t cmds = n->op == CSM_OP_EMB ? 2 : n->repeat;
+
+		desc += (uint64_t)cmds * align_up(sizeof(struct csrec_tt_desc));
+		d->max_cmds += cmds;
 	}
 	d->max_cmds++;			/* WAIT */
 	d->desc_off = host;
@@ -272,8 +286,10 @@ static int make_buffers(struct csm_device *d, struct csm_err *err)
 	for (uint32_t b = 0; b < m->nbuffers; b++)
 		d->bufs[b].key = m->buffers[b].kind == CSM_BUF_TEMP ? d->temp_key : d->arena_key;
 	for (uint32_t e = 0; e < m->nemb; e++) {
-		d->bags[e].ids = (uint32_t *)(d->arena + d->ids_off[e]);
-		d->bags[e].offsets = (uint32_t *)(d->arena + d->offsets_off[e]);
+		for (int k = 0; k < 2; k++) {
+			d->bags[k][e].ids = (uint32_t *)(d->arena + d->ids_off[e][k]);
+			d->bags[k][e].offsets = (uint32_t *)(d->arena + d->offsets_off[e][k]);
+		}
 	}
 	return 0;
 }
@@ -321,10 +337,11 @@ int csm_device_create(struct csm_device **out, struct csrec_dev *dev, const stru
 	d->bufs = calloc(m->nbuffers, sizeof(*d->bufs));
 	d->ids_off = calloc(m->nemb + 1, sizeof(*d->ids_off));
 	d->offsets_off = calloc(m->nemb + 1, sizeof(*d->offsets_off));
-	d->bags = calloc(m->nemb + 1, sizeof(*d->bags));
+	for (int k = 0; k < 2; k++)
+		d->bags[k] = calloc(m->nemb + 1, sizeof(*d->bags[k]));
 	ret = csm_fail(err, -ENOMEM, "out of memory");
 	if (!d->table_key || !d->core_off || !d->w_off || !d->bias_off || !d->bufs ||
-	    !d->ids_off || !d->offsets_off || !d->bags)
+	    !d->ids_off || !d->offsets_off || !d->bags[0] || !d->bags[1])
 		goto fail;
 	ret = check_caps(d, err);
 	if (!ret)
@@ -385,7 +402,8 @@ void csm_device_destroy(struct csm_device *d)
 	free(d->bufs);
 	free(d->ids_off);
 	free(d->offsets_off);
-	free(d->bags);
+	free(d->bags[0]);
+	free(d->bags[1]);
 	free(d->cmds);
 	free(d->cqes);
 	free(d->touch);
@@ -431,48 +449,52 @@ static void order_cmd(struct csm_device *d, const struct touch *src, const struc
 
 static void add_emb(struct csm_device *d, const struct csm_node *n, uint32_t batch)
 {
-	const struct csm_table *t = &d->m->tables[n->param];
 	const struct csm_map *map = &d->remap->maps[n->param];
-	uint32_t nids = d->bags[n->emb].offsets[batch];
-	uint32_t stride = d->m->buffers[n->dst].width * 4;
-	struct touch dst = { n->dst, n->dst_off, n->dst_off + t->dim, true };
+	uint32_t dim = d->m->tables[n->param].dim;
+	struct touch dst = { n->dst, n->dst_off, n->dst_off + dim, true };
+	struct csrec_emb_desc *e = add_cmd(d, CSREC_OP_EMB, sizeof(*e));
 
-	if (t->form == CSM_FORM_TT) {
-		struct csrec_tt_desc *e = add_cmd(d, CSREC_OP_TT, sizeof(*e));
+	e->dim = dim;
+	e->dtype = CSREC_DTYPE_FP32;
+	e->nbags = batch;
+	e->nids = d->bags[0][n->emb].offsets[batch];
+	e->nrows = map->region_rows;
+	e->row_stride = map->stride;
+	e->out_stride = d->m->buffers[n->dst].width * 4;
+	e->table_key = d->table_key[n->param];
+	e->ids_key = e->offsets_key = d->arena_key;
+	e->ids_off = d->ids_off[n->emb][0];
+	e->offsets_off = d->offsets_off[n->emb][0];
+	e->out_key = d->bufs[n->dst].key;
+	e->out_off = d->bufs[n->dst].off + n->dst_off * 4ull;
+	order_cmd(d, NULL, &dst);
+}
 
-		e->nbags = batch;
-		e->nids = nids;
-		memcpy(e->p, t->p, sizeof(e->p));
-		memcpy(e->q, t->q, sizeof(e->q));
-		memcpy(e->r, t->r, sizeof(e->r));
-		e->out_stride = stride;
-		e->nrows = t->nrows;
-		for (int k = 0; k < 3; k++) {
-			e->core_key[k] = d->core_key;
-			e->core_off[k] = d->core_off[n->param][k];
-		}
-		e->ids_key = e->offsets_key = d->arena_key;
-		e->ids_off = d->ids_off[n->emb];
-		e->offsets_off = d->offsets_off[n->emb];
-		e->out_key = d->bufs[n->dst].key;
-		e->out_off = d->bufs[n->dst].off + n->dst_off * 4ull;
-	} else {
-		struct csrec_emb_desc *e = add_cmd(d, CSREC_OP_EMB, sizeof(*e));
+/* The rows in TT form; those of a split table are added to what its EMB command gave. */
+static void add_tt(struct csm_device *d, const struct csm_node *n, uint32_t batch)
+{
+	const struct csm_table *tt = tt_of(d, n->param);
+	bool part = tt != &d->m->tables[n->param];
+	struct touch dst = { n->dst, n->dst_off, n->dst_off + tt->dim, true };
+	struct csrec_tt_desc *e = add_cmd(d, CSREC_OP_TT, sizeof(*e));
 
-		e->dim = t->dim;
-		e->dtype = CSREC_DTYPE_FP32;
-		e->nbags = batch;
-		e->nids = nids;
-		e->nrows = map->region_rows;
-		e->row_stride = map->stride;
-		e->out_stride = stride;
-		e->table_key = d->table_key[n->param];
-		e->ids_key = e->offsets_key = d->arena_key;
-		e->ids_off = d->ids_off[n->emb];
-		e->offsets_off = d->offsets_off[n->emb];
-		e->out_key = d->bufs[n->dst].key;
-		e->out_off = d->bufs[n->dst].off + n->dst_off * 4ull;
+	e->flags = part ? CSREC_TT_F_ACCUM : 0;
+	e->nbags = batch;
+	e->nids = d->bags[part][n->emb].offsets[batch];
+	memcpy(e->p, tt->p, sizeof(e->p));
+	memcpy(e->q, tt->q, sizeof(e->q));
+	memcpy(e->r, tt->r, sizeof(e->r));
+	e->out_stride = d->m->buffers[n->dst].width * 4;
+	e->nrows = tt->nrows;
+	for (int k = 0; k < 3; k++) {
+		e->core_key[k] = d->core_key;
+		e->core_off[k] = d->core_off[n->param][k];
 	}
+	e->ids_key = e->offsets_key = d->arena_key;
+	e->ids_off = d->ids_off[n->emb][part];
+	e->offsets_off = d->offsets_off[n->emb][part];
+	e->out_key = d->bufs[n->dst].key;
+	e->out_off = d->bufs[n->dst].off + n->dst_off * 4ull;
 	order_cmd(d, NULL, &dst);
 }
 
@@ -529,28 +551,43 @@ static void add_dense(struct csm_device *d, const struct csm_node *n, uint32_t r
 	order_cmd(d, &src, &dst);
 }
 
-static bool is_cold(const struct csm_device *d, const struct csm_node *n)
+/* Lookups in memory, of the tables that wait for the drive or of those that do not. */
+static void add_lookups(struct csm_device *d, bool cold, uint32_t batch)
 {
-	return d->m->tables[n->param].form == CSM_FORM_ROWS && d->remap->maps[n->param].nwant;
+	for (uint32_t i = 0; i < d->m->nemb; i++) {
+		const struct csm_node *n = &d->m->nodes[i];	/* EMB nodes come first */
+
+		if (d->m->tables[n->param].form == CSM_FORM_ROWS &&
+		    !!d->remap->maps[n->param].nwant == cold)
+			add_emb(d, n, batch);
+	}
+}
+
+static void add_tt_lookups(struct csm_device *d, bool part, uint32_t batch)
+{
+	for (uint32_t i = 0; i < d->m->nemb; i++) {
+		const struct csm_node *n = &d->m->nodes[i];
+		const struct csm_table *tt = tt_of(d, n->param);
+
+		if (tt && (tt != &d->m->tables[n->param]) == part)
+			add_tt(d, n, batch);
+	}
 }
 
 static void build(struct csm_device *d, uint32_t batch)
 {
 	const struct csm_model *m = d->m;
-	bool cold = d->plan.nfetch;
 
 	d->ncmds = d->ntouch = 0;
 	d->desc_at = d->desc_off;
-	for (uint32_t i = 0; i < m->nnodes; i++)
-		if (m->nodes[i].op == CSM_OP_EMB && !is_cold(d, &m->nodes[i]))
-			add_emb(d, &m->nodes[i], batch);
-	if (cold) {
+	add_lookups(d, false, batch);
+	add_tt_lookups(d, false, batch);
+	if (d->plan.nfetch) {
 		d->cmds[d->ncmds] = csrec_cmd_wait(d->fence_key, ++d->fence);
 		d->cmds[d->ncmds++].flags = CSREC_CMD_F_NOIRQ;
+		add_lookups(d, true, batch);
 	}
-	for (uint32_t i = 0; i < m->nnodes; i++)
-		if (m->nodes[i].op == CSM_OP_EMB && is_cold(d, &m->nodes[i]))
-			add_emb(d, &m->nodes[i], batch);
+	add_tt_lookups(d, true, batch);
 	for (uint32_t i = 0; i < m->nnodes; i++)
 		for (uint32_t r = 0; m->nodes[i].op != CSM_OP_EMB && r < m->nodes[i].repeat; r++)
 			add_dense(d, &m->nodes[i], r, batch);
@@ -696,7 +733,8 @@ int csm_device_score(struct csm_device *d, const float *dense, const struct csm_
 			if (bags[e].offsets[done + most] - bags[e].offsets[done] >
 			    (uint64_t)d->o.batch * d->o.max_ids)
 				return csm_fail(err, -EINVAL, "more than %u ids a sample", d->o.max_ids);
-		got = csm_remap_plan(d->remap, bags, done, most, d->bags, &d->plan, err);
+		got = csm_remap_plan(d->remap, bags, done, most, d->bags[0], d->bags[1], &d->plan,
+				     err);
 		if (got < 0)
 			return got;
 		if ((uint32_t)got < most)
