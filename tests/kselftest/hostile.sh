@@ -11,14 +11,7 @@
 # hostile.c.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-kernel=${1:-p2p}
-name=hostile
-[ "$kernel" = p2p ] || name=hostile-$kernel
-rm -f "build/vm/$name/hostile.json"
-tests/kselftest/guest hostile "$kernel" --sim build/golden/csrec-sim-golden --limit 7200 -- \
+exec tests/kselftest/guest hostile "${1:-p2p}" --sim build/golden/csrec-sim-golden --limit 7200 -- \
 	env "CSREC_HOSTILE_COMMANDS=${CSREC_HOSTILE_COMMANDS:-1000000}" \
 	"CSREC_HOSTILE_PROCS=${CSREC_HOSTILE_PROCS:-3}" "CSREC_HOSTILE_SEED=${CSREC_HOSTILE_SEED:-1}" \
 	tests/kselftest/run.sh hostile
-status=$?
-[ ! -s "build/vm/$name/hostile.json" ] || tests/report <"build/vm/$name/hostile.json" || status=1
-exit $status
