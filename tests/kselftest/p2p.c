@@ -8,7 +8,7 @@
 #include "p2p.h"
 
 #define DRIVE_LEN	(4 * MIB)	/* of the drive, written with a pattern */
-#define DRAM_LEN	(2 * MIB)
+#define DRAM_LEN	(MIB + 64 * KIB)	/* takes the driver two bios */
 
 FIXTURE(p2p)
 {

@@ -10,7 +10,7 @@
 
 #include "p2p.h"
 
-#define LEN	MIB
+#define LEN	(128 * KIB)
 #define MANY	40	/* more than one drive works at */
 
 FIXTURE(p2p_hang)

@@ -9,7 +9,7 @@
 #include "p2p.h"
 
 #define DRIVE_LEN	(4 * MIB)	/* of the drive, written with a pattern */
-#define DRAM_LEN	(2 * MIB)
+#define DRAM_LEN	(MIB + 64 * KIB)	/* takes the driver two bios */
 #define RAM		"/dev/ram0"
 
 FIXTURE(p2p_write)
@@ -136,7 +136,7 @@ TEST_F(p2p_write, many_segments)
 			segs[i] = (struct csrec_p2p_seg){
 				.file_off = (uint64_t)self->block * (2 * i),
 				.len = self->block,
-				.dev_off = (uint64_t)self->block * ((i * 37 + way) % 4096),
+				.dev_off = (uint64_t)self->block * ((i * 37 + way) % 2048),
 				.key = i % 2 ? self->dram : second,
 			};
 			memcpy(self->was + segs[i].file_off, self->host + segs[i].dev_off,

@@ -818,7 +818,7 @@ TEST_F(map, killed_in_flight)
 			while (q.tail - q.head < 16)
 				mapq_put(&q, &cmd);
 			mapq_ring(&q);
-			if (i == 20 && write(ready[1], "x", 1) != 1)
+			if (i == 2 && write(ready[1], "x", 1) != 1)
 				_exit(2);
 			while (!mapq_take(&q, &cqe))
 				;
@@ -1268,7 +1268,7 @@ TEST_F(irq, quota)
 
 /* ---- the figures of the steady state: 64 commands at a time ---- */
 
-#define BATCHES	100
+#define BATCHES	25
 
 /* A process that says where it begins and ends by a system call that it else never makes. */
 static void __attribute__((noreturn)) traced(int pipe_fd, uint32_t flags, uint32_t irq_count)
