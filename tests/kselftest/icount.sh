@@ -8,5 +8,5 @@
 #
 # What the device takes for a command is not counted.
 cd "$(dirname "$0")/../.." || exit 1
-exec tests/kselftest/guest icount "${1:-p2p}" --icount --limit 900 -- \
+exec tests/kselftest/guest icount "${1:-p2p}" --sim build/kselftest/csrec-sim-hang --icount --limit 900 -- \
 	tests/kselftest/run.sh icount
