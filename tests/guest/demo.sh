@@ -13,6 +13,10 @@ report=build/reports/demo.json
 sample=tools/data/sample.tsv
 
 case $limit in '' | *[!0-9]* | 0) echo "demo: LIMIT must be a number above 0, not '$limit'" >&2; exit 2 ;; esac
+# what two at once wrote would be mixed
+mkdir -p "$out"
+exec 9>"$out/lock"
+flock 9
 rm -rf "$out/run"
 mkdir -p "$out/run" build/reports
 rm -f "$report"

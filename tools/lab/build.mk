@@ -13,14 +13,20 @@ part = @echo '  build  $(1)'; \
 	$(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
 	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }
 
-.PHONY: all rtl userspace cli gen kselftest guest-lib guest-model $(KERNELS)
-all: rtl cli gen kselftest guest-lib guest-model $(KERNELS)
+.PHONY: all server rtl golden userspace cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
+all: rtl golden cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
 
-rtl:
-	$(call part,device-server,-C rtl-model sim)
+# part of all devices
+server:
+	$(call part,server,-C rtl-model/server)
+rtl: server
+	$(call part,device-rtl,-C rtl-model sim)
+golden: server
+	$(call part,device-golden,-C rtl-model/golden sim)
 userspace:
 	$(call part,libcsrec,-C userspace all)
-cli: userspace
+# golden, or both would make the library of the model's arithmetic
+cli: userspace golden
 	$(call part,csrec,-C tools/csrec all)
 guest-lib: cli
 	$(call part,guest-lib,-C tests/userspace guest)
@@ -32,3 +38,6 @@ $(KERNELS):
 	$(call part,module-$@,-C kernel KREL=$@)
 kselftest:
 	$(call part,kselftest,-C tests/kselftest all)
+# the tests' own devices are made of the golden one
+kselftest-sims: golden
+	$(call part,kselftest-sims,-C tests/kselftest sims)
