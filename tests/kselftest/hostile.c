@@ -1314,7 +1314,8 @@ TEST_F_TIMEOUT(hostile, processes, 20000)
 	EXPECT_EQ(free_before, dram_free(observer));
 	EXPECT_EQ(st.pinned_bytes, st2.pinned_bytes);
 	EXPECT_EQ(0, all_queues());
-	EXPECT_LT(0, zeros(CSREC_REGION_DRAM, 256 * KIB, 1000));
+	/* where they were, or all of it: that takes the RTL minutes */
+	EXPECT_LT(0, zeros(CSREC_REGION_DRAM, 256 * KIB, sh->target < 100000 ? 64 : 1000));
 	EXPECT_LT(0, zeros(CSREC_REGION_ONCHIP, 4096, 1000));
 	close(observer);
 }
