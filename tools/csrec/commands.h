@@ -21,6 +21,8 @@
 	X(cmd_infer, "infer", "score a click log with a model") \
 	X(cmd_install_cold, "install-cold", "write a model's cold rows to a drive")
 
-#define MODEL_COMMANDS(X)
+#define MODEL_COMMANDS(X) \
+	X(cmd_convert, "convert", "make a model container of a trained model's parameters") \
+	X(cmd_model, "model", "show, verify, extract from a model container")
 
 #endif

@@ -37,7 +37,7 @@ take() {
 }
 take libcsrec1 "$libdir/libcsrec.so.*"
 take libcsrec-dev "$libdir/libcsrec.so" "$libdir/libcsrec.a" "$libdir/pkgconfig" usr/include
-take csrec-tools usr/bin usr/share/man
+take csrec-tools usr/bin usr/share/man usr/share/bash-completion
 so=$(basename "$stage/libcsrec1$libdir"/libcsrec.so.*.*)
 chmod 644 "$stage/libcsrec1$libdir/$so"
 strip --strip-unneeded "$stage/libcsrec1$libdir/$so" "$stage/csrec-tools/usr/bin/"*
