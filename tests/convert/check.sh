@@ -69,6 +69,10 @@ last=$(($(od -An -t u8 -j 24 -N 8 "$tmp/flip.crm") - 4096))
 printf '\377' | dd of="$tmp/flip.crm" bs=1 seek=$last conv=notrunc status=none
 exits "verify finds a damaged byte" 7 "checksum" "$csrec" model verify "$tmp/flip.crm"
 
+check "a model with other columns than a click log is converted" "$csrec" convert \
+	--safetensors "$tmp/columns.safetensors" -o "$tmp/columns.crm"
+exits "and infer says that it cannot feed it" 7 "takes 5 dense inputs and 1 id columns" score "$tmp/columns.crm"
+
 # Refusals: each file says what, and leaves what was there.
 echo precious >"$tmp/kept"
 cp "$tmp/kept" "$tmp/target.crm"

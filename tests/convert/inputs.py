@@ -382,6 +382,12 @@ def hostile():
         f.write("\n".join(out) + "\n")
 
 
+def other_columns():
+    """Five dense inputs, one of ids: no click log has that."""
+    safetensors(folder + "/columns.safetensors", {
+        "emb_l.0.weight": np.ones((3, 4)), "top_l.0.weight": np.ones((1, 9)), "top_l.0.bias": np.ones(1)})
+
+
 def large(gib):
     """One table of that many GiB, all zeros, in a file that takes no room."""
     rows = int(gib * 2**30) // (4 * 64)
@@ -413,6 +419,7 @@ def quantized(a, kind):
 if len(sys.argv) == 2:
     write_cases()
     hostile()
+    other_columns()
     large(2.5)
 elif sys.argv[2] == "rows":
     want = quantized(np.load(folder + "/C3.npy"), sys.argv[3])

@@ -10,6 +10,8 @@ python3-torch. Seeds are fixed: one machine gives one model.
 """
 
 import argparse
+import json
+import struct
 import sys
 
 import numpy as np
@@ -159,11 +161,35 @@ def export(model, ids, path, meta):
     w.write(path, NDENSE, NCAT)
 
 
+def save_safetensors(model, path):
+    """The parameters by facebookresearch/dlrm's keys, which csrec convert takes; tables that
+    were trained in TT form as the rows they stand for."""
+    tensors = {}
+    with torch.no_grad():
+        for t in range(NCAT):
+            tensors[f"emb_l.{t}.weight"] = model.tables[t](torch.arange(ROWS[t]))
+    for name, seq in (("bot_l", model.bot), ("top_l", model.top)):
+        for i, m in enumerate(seq):
+            if isinstance(m, torch.nn.Linear):
+                tensors[f"{name}.{i}.weight"] = m.weight.detach()
+                tensors[f"{name}.{i}.bias"] = m.bias.detach()
+    head, at = {}, 0
+    for key, v in tensors.items():
+        head[key] = {"dtype": "F32", "shape": list(v.shape), "data_offsets": [at, at + 4 * v.numel()]}
+        at += 4 * v.numel()
+    text = json.dumps(head).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        for v in tensors.values():
+            f.write(np.ascontiguousarray(v.numpy(), dtype="<f4").tobytes())
+
+
 def main():
     ap = argparse.ArgumentParser(description="Trains the sample DLRM.")
     ap.add_argument("input", help="training TSV, - for standard input")
     ap.add_argument("--test", help="TSV to report AUC on after each epoch")
     ap.add_argument("--output", required=True, help="model container to write")
+    ap.add_argument("--safetensors", help="also write the parameters, for csrec convert")
     ap.add_argument("--epochs", type=int, default=2)
     ap.add_argument("--batch", type=int, default=512)
     ap.add_argument("--lr", type=float, default=0.002)
@@ -202,6 +228,8 @@ def main():
             msg += ", test AUC {:.4f}, loss {:.4f}".format(*evaluate(model, *test))
         print(msg, flush=True)
 
+    if args.safetensors:
+        save_safetensors(model, args.safetensors)
     export(model, ids, args.output, {
         "name": "csrec sample DLRM",
         "arch": {"bot": [NDENSE, *BOT], "top": TOP, "dim": DIM, "interaction": "dot"},
