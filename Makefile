@@ -19,7 +19,7 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL
 
-.PHONY: help demo demo-args check check-debug check-% lab shell vm-test build install deb clean
+.PHONY: help bench-profile demo demo-args check check-debug check-% lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
@@ -29,6 +29,7 @@ help:
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
+	@echo 'make bench-profile   speed of csrec profile against numpy'
 	@echo 'make build           everything, without running it'
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]'
 	@echo '                     csrec, libcsrec, headers, pkg-config file and man page'
@@ -66,6 +67,9 @@ check-debug: build
 
 check-%: build
 	@$(LAB) tests/run $*
+
+bench-profile: lab
+	@$(LAB) make -C tests/stats bench
 
 shell: build
 	@$(LAB) tools/lab/vm --kernel '$(KERNEL)' --shell -- tests/guest/shell.sh
