@@ -24,6 +24,7 @@
 #define MODEL_COMMANDS(X) \
 	X(cmd_convert, "convert", "make a model container of a trained model's parameters") \
 	X(cmd_model, "model", "show, verify, extract from a model container") \
+	X(cmd_tt, "tt", "put a table of a model in tensor-train form, and say what that costs") \
 	X(cmd_profile, "profile", "count how often a trace wants each row of each table") \
 	X(cmd_trace, "trace", "make a trace of accesses")
 
