@@ -19,12 +19,13 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL
 
-.PHONY: help bench-profile demo demo-args check check-debug check-% lab shell vm-test build install deb clean
+.PHONY: help bench-profile demo demo-args check check-debug check-% bench-tt lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
 	@echo '                     score a file through driver and simulated device'
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
+	@echo 'make bench-tt        the tensor-train operator against numpy'
 	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make shell           a guest with the driver loaded'
@@ -70,6 +71,9 @@ check-%: build
 
 bench-profile: lab
 	@$(LAB) make -C tests/stats bench
+
+bench-tt: lab
+	@$(LAB) make -C tests/tt bench
 
 shell: build
 	@$(LAB) tools/lab/vm --kernel '$(KERNEL)' --shell -- tests/guest/shell.sh

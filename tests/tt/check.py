@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Tests of userspace/tt through probe, against numpy: check.py PROBE SCRATCH
+"""Tests of userspace/tt through probe, and of csrec tt: check.py PROBE SCRATCH CSREC MODEL TSV
 
 The oracle lays a table out as a tensor and uses np.linalg.svd and np.einsum in float64.
 """
+import json
 import os
 import subprocess
 import sys
 
 import numpy as np
 
-PROBE, SCRATCH = sys.argv[1:3]
+PROBE, SCRATCH, CSREC, MODEL, TSV = sys.argv[1:6]
 EINVAL, ENOSPC, ERANGE = 22, 28, 34
 count = bad = 0
 
@@ -337,6 +338,83 @@ def test_bad(rng):
     tap(decompose(big, [7, 9, 11], [3, 4, 5], ok)[0]["relative"] < 1, "rows near the end of fp32 are decomposed")
 
 
+def csrec(*args):
+    run = subprocess.run([CSREC, "--json", *map(str, args)], capture_output=True, text=True)
+    return run.returncode, json.loads(run.stdout) if run.stdout else {}, run.stderr
+
+
+def table_of(model, table):
+    csrec("model", "extract", model, "--table", table, "-o", path("t.npy"))
+    return np.load(path("t.npy")).astype(np.float64)
+
+
+def test_command():
+    out = path("out.crm")
+    before = table_of(MODEL, "C4")
+    _, models, _ = csrec("model", "show", MODEL)
+    others = [t["name"] for t in models["tables"]]
+    index = others.index("C4")
+    p, q = [20, 20, 10], [2, 2, 4]
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", index, "--shape", "20,20,10", "--ranks", "12,9",
+                       "--labels", TSV, "-o", out)
+    after = table_of(out, "C4")
+    row = np.linalg.norm(after - before, axis=1)
+    norm = np.linalg.norm(before)
+    want = {"relative_error": np.linalg.norm(row) / norm, "mean_row_error": row.mean(),
+            "worst_row_error": row.max(), "worst_row": row.argmax(), "norm": norm,
+            "bytes_before": before.size * 4, "bytes_after": 4 * (20 * 2 * 12 + 20 * 12 * 2 * 9 + 10 * 9 * 4)}
+    tap(code == 0 and all(abs(r[k] - v) <= 1e-5 * v for k, v in want.items()) and
+        abs(r["relative_error"] - oracle_svd(before, p, q, [1, 12, 9, 1])[0]) < 1e-5,
+        "csrec tt: what is reported is what numpy finds in the new model")
+    tap(csrec("model", "verify", out)[0] == 0 and
+        all(np.array_equal(table_of(out, t), table_of(MODEL, t)) for t in ("C1", "C3", "C26")),
+        "csrec tt: the new model is intact, other tables are as they were")
+    for what, model in (("before", MODEL), ("after", out)):
+        _, golden, _ = csrec("infer", "--model", model, "--backend", "golden", "--input", TSV)
+        tap(abs(golden["auc"] - r["auc_" + what]) < 1e-12 and
+            abs(golden["logloss"] - r["logloss_" + what]) < 1e-12 and
+            golden["impressions"] == r["impressions"], f"csrec tt: AUC {what} is csrec infer's")
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--ranks", "7", "-o", out)
+    row = np.linalg.norm(table_of(out, "C4") - before, axis=1)
+    tap(code == 0 and len(r["p"]) == 2 and abs(np.linalg.norm(row) / norm - r["relative_error"]) < 1e-6,
+        "csrec tt: two cores are a model's three")
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--max-bytes", "8K", "-o", out)
+    tap(code == 0 and 6144 < r["bytes_after"] <= 8192, "csrec tt: --max-bytes is kept, and used")
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--max-error", "0.8", "-o", out)
+    tap(code == 0 and 0.7 < r["relative_error"] <= 0.8, "csrec tt: --max-error is kept, and used")
+    csrec("profile", "--format", "criteo", "--input", TSV, "--model", MODEL, "-o", path("s.json"))
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--ranks", "6,6", "--stats", path("s.json"), "-o", out)
+    ids = np.array([int(line.split("\t")[14 + 3] or "0", 16) for line in open(TSV)]) % len(before)
+    w = np.bincount(ids, minlength=len(before))
+    diff = ((table_of(out, "C4") - before) ** 2).sum(1)
+    tap(code == 0 and abs(r["weighted_error"] - np.sqrt((w * diff).sum() / (w * (before ** 2).sum(1)).sum())) < 1e-5,
+        "csrec tt: error weighted by the accesses of --stats")
+    keep = open(out, "rb").read()
+    copy = path("copy.crm")
+    open(copy, "wb").write(open(MODEL, "rb").read())
+    bad_model = path("bad.crm")
+    open(bad_model, "wb").write(open(MODEL, "rb").read()[:100000])
+    good = {"--model": MODEL, "--table": "C4", "--ranks": "4,4", "-o": out}
+    for name, change, want in (
+            ("no such table", {"--table": "C99"}, 2), ("table number too large", {"--table": "26"}, 2),
+            ("table in TT form", {"--table": "C3"}, 7), ("rank 0", {"--ranks": "4,0"}, 2),
+            ("rank 257", {"--ranks": "257,4"}, 2), ("ranks that are no numbers", {"--ranks": "4,x"}, 2),
+            ("four cores", {"--ranks": "4,4,4"}, 2), ("numbers of cores differ", {"--shape": "64,63"}, 2),
+            ("shape too small", {"--shape": "10,10,10"}, 2), ("q not the dimension", {"--q": "2,2,2"}, 2),
+            ("shape that overflows", {"--shape": "4294967295,4294967295,4294967295"}, 2),
+            ("two ways to say the rank", {"--max-error": "0.5"}, 2),
+            ("ranks beyond the golden model with --labels", {"--ranks": "40,40", "--labels": TSV}, 2),
+            ("statistics that are none", {"--stats": TSV}, 7), ("labels that are none", {"--labels": MODEL}, 7),
+            ("a model cut short", {"--model": bad_model}, 7), ("no model", {"--model": path("none")}, 7),
+            ("output onto the model", {"--model": copy, "-o": copy}, 2)):
+        args = [x for pair in {**good, **change}.items() for x in pair]
+        code, r, said = csrec("tt", *args)
+        tap(code == want and r.get("exit") == want and said.startswith("csrec tt: ") and
+            open(copy, "rb").read() == open(MODEL, "rb").read() and
+            open(out, "rb").read() == keep,
+            f"csrec tt refuses: {name}: {said.strip()}")
+
+
 test_exact(np.random.default_rng(1))
 test_truncated(np.random.default_rng(2))
 test_random(np.random.default_rng(3))
@@ -346,5 +424,6 @@ test_measure(np.random.default_rng(6))
 test_bag(np.random.default_rng(7))
 test_auto()
 test_bad(np.random.default_rng(8))
+test_command()
 print(f"1..{count}")
 sys.exit(bad != 0)

@@ -382,16 +382,13 @@ out:
 	return code;
 }
 
-/* Before and, read back from the file, after */
-static int score_both(struct work *w)
+/* The new model, as read back from its file */
+static int score_after(struct work *w)
 {
 	struct csm_model after;
 	struct csm_err err;
 	int code, ret;
 
-	code = score(w, &w->m, &w->auc[0], &w->logloss[0]);
-	if (code)
-		return code;
 	ret = csm_model_load(&after, w->out, &err);
 	if (ret)
 		return fail(w, ret, NULL, &err);
@@ -491,10 +488,12 @@ static int all(struct work *w)
 	if (!code && w->labels && !on_device(w))
 		code = cli_fail(w->cli, CLI_USAGE, "--labels: the golden model takes ranks up to %d, dim up to %d, slices up to %d",
 				DEVICE_RANK, DEVICE_DIM, CSREC_TT_MAX_SLICE);
+	if (!code && w->labels)
+		code = score(w, &w->m, &w->auc[0], &w->logloss[0]);
 	if (!code)
 		code = write_model(w);
 	if (!code && w->labels)
-		code = score_both(w);
+		code = score_after(w);
 	if (!code)
 		report(w);
 	return code;
