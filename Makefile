@@ -19,7 +19,7 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL
 
-.PHONY: help bench-profile demo demo-args check check-debug check-% bench-tt lab shell vm-test build install deb clean
+.PHONY: help bench-plan bench-profile demo demo-args check check-debug check-% bench-tt lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-tt        the tensor-train operator against numpy'
 	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
+	@echo 'make bench-plan      the planner: times, gaps, predicted against simulated cycles'
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
 	@echo 'make bench-profile   speed of csrec profile against numpy'
@@ -60,6 +61,10 @@ demo: demo-args build
 
 check: build
 	@$(LAB) tests/run
+
+# Solver times, gaps, and predicted against simulated cycles: build/reports/plan.json.
+bench-plan: build
+	@$(LAB) make -s -C tests/plan bench
 
 # The kernel for it is made first, to be seen at work.
 check-debug: build

@@ -26,6 +26,7 @@
 	X(cmd_model, "model", "show, verify, extract from a model container") \
 	X(cmd_tt, "tt", "put a table of a model in tensor-train form, and say what that costs") \
 	X(cmd_profile, "profile", "count how often a trace wants each row of each table") \
-	X(cmd_trace, "trace", "make a trace of accesses")
+	X(cmd_trace, "trace", "make a trace of accesses") \
+	X(cmd_plan, "plan", "decide which rows live where, and prove how good that is")
 
 #endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <jansson.h>
+#include <csm.h>
+#include <output.h>
+#include "cli.h"
+
+/* tools/plan/calibration.json */
+static const char calibration[] = {
+#include "calibration.inc"
+};
+
+struct plan_args {
+	const char *model, *stats, *devices, *out, *explain, *report, *calibration;
+	struct plan_options o;
+	uint64_t batch, block;
+	double tt_error;
+};
+
+static int fail(const struct cli *cli, int ret, const struct csm_err *err)
+{
+	enum cli_exit code = ret == -EBADMSG || ret == -ENOENT || ret == -EINVAL ? CLI_BAD_INPUT :
+			     ret == -EACCES || ret == -EPERM ? CLI_PERMISSION : CLI_FAIL;
+
+	return cli_fail(cli, code, "%s", err->msg);
+}
+
+static int parse_double(const struct cli *cli, const char *opt, const char *arg, double min,
+			double max, double *x)
+{
+	char *end;
+
+	errno = 0;
+	*x = strtod(arg, &end);
+	if (errno || end == arg || *end || !(*x >= min && *x <= max))
+		return cli_fail(cli, CLI_USAGE, "%s: '%s' is not a number in %g..%g", opt, arg, min, max);
+	return 0;
+}
+
+/* Whole or not at all: written beside it and renamed. */
+static int write_plan(const struct cli *cli, json_t *root, const char *path)
+{
+	size_t len = strlen(path);
+	char *tmp = malloc(len + 5);
+	int bad;
+
+	if (!tmp)
+		return cli_fail(cli, CLI_FAIL, "out of memory");
+	memcpy(tmp, path, len);
+	memcpy(tmp + len, ".tmp", 5);
+	bad = json_dump_file(root, tmp, JSON_INDENT(2)) || rename(tmp, path);
+	if (bad) {
+		bad = cli_fail(cli, CLI_FAIL, "%s: %s", path, strerror(errno));
+		unlink(tmp);
+	}
+	free(tmp);
+	return bad;
+}
+
+static int solve(const struct cli *cli, const struct plan_args *a, struct plan_problem *p,
+		 const struct csm_model *m)
+{
+	double baseline[PLAN_SOLVERS];
+	struct plan_certificate cert;
+	struct plan_solution s = { 0 };
+	struct plan_result r = { p, &s, &cert, baseline, a->o.solver };
+	uint32_t explain = 0;
+	struct csm_err err;
+	json_t *root;
+	int ret;
+
+	if (a->explain) {
+		while (explain < p->ntables && strcmp(p->tables[explain].name, a->explain))
+			explain++;
+		if (explain == p->ntables)
+			return cli_fail(cli, CLI_USAGE, "--explain: the model has no table %s", a->explain);
+	}
+	(void)m;
+	ret = plan_prepare(p, &err);
+	if (!ret)
+		ret = plan_solution_init(&s, p, &err);
+	if (!ret)
+		ret = plan_solve(p, &a->o, &s, &cert, baseline, &err);
+	if (!ret && a->report)
+		ret = plan_html(&r, a->report, &err);
+	if (ret) {
+		plan_solution_free(&s);
+		return fail(cli, ret, &err);
+	}
+	root = plan_to_json(&r);
+	ret = root ? write_plan(cli, root, a->out) : cli_fail(cli, CLI_FAIL, "out of memory");
+	if (!ret && cli->json) {
+		json_dumpf(root, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else if (!ret) {
+		plan_print(&r, stdout);
+	}
+	if (!ret && a->explain)
+		plan_explain(&r, explain, cli->json ? stderr : stdout);
+	json_decref(root);
+	plan_solution_free(&s);
+	return ret;
+}
+
+static int plan(const struct cli *cli, const struct plan_args *a)
+{
+	struct plan_problem p = { .batch = a->batch, .block = a->block, .tt_error = a->tt_error };
+	struct csm_model m = { 0 };
+	struct csm_err err;
+	int ret = a->calibration ? plan_cost_load(&p.cost, a->calibration, &err) :
+		  plan_cost_parse(&p.cost, calibration, sizeof(calibration), "built-in calibration",
+				  &err);
+
+	if (!ret)
+		ret = plan_load_devices(&p, a->devices, &err);
+	if (!ret)
+		ret = csm_model_load(&m, a->model, &err);
+	if (!ret)
+		ret = plan_from_model(&p, &m, &err);
+	if (!ret)
+		ret = plan_load_stats(&p, a->stats, &err);
+	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m);
+	plan_problem_free(&p);
+	csm_model_free(&m);
+	return ret;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	static const struct option longopts[] = {
+		{ "model", required_argument, NULL, 'm' },
+		{ "stats", required_argument, NULL, 's' },
+		{ "devices", required_argument, NULL, 'D' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "solver", required_argument, NULL, 'S' },
+		{ "time-limit", required_argument, NULL, 't' },
+		{ "gap", required_argument, NULL, 'g' },
+		{ "batch", required_argument, NULL, 'b' },
+		{ "block", required_argument, NULL, 'B' },
+		{ "tt-error", required_argument, NULL, 'e' },
+		{ "explain", required_argument, NULL, 'x' },
+		{ "report", required_argument, NULL, 'r' },
+		{ "calibration", required_argument, NULL, 'c' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct plan_args a = { .o = { PLAN_HIGHS, 60, 1e-4 }, .batch = 64, .block = 4096,
+		.tt_error = 0.01 };
+	int opt, code = 0;
+
+	while ((opt = cli_getopt(cli, argc, argv, longopts, &code)) != CLI_END) {
+		switch (opt) {
+		case 'm':
+			a.model = optarg;
+			break;
+		case 's':
+			a.stats = optarg;
+			break;
+		case 'D':
+			a.devices = optarg;
+			break;
+		case 'o':
+			a.out = optarg;
+			break;
+		case 'S':
+			for (a.o.solver = 0; a.o.solver < PLAN_SOLVERS; a.o.solver++)
+				if (!strcmp(optarg, plan_solver_names[a.o.solver]))
+					break;
+			if (a.o.solver == PLAN_SOLVERS)
+				code = cli_fail(cli, CLI_USAGE, "--solver: there is no \"%s\"", optarg);
+			break;
+		case 't':
+			code = parse_double(cli, "--time-limit", optarg, 0.01, 1e6, &a.o.time_limit);
+			break;
+		case 'g':
+			code = parse_double(cli, "--gap", optarg, 0, 1, &a.o.gap);
+			break;
+		case 'b':
+			code = cli_number(cli, "--batch", optarg, 1, 65536, &a.batch);
+			break;
+		case 'B':
+			code = cli_number(cli, "--block", optarg, CSM_BLOCK_MIN, CSM_BLOCK_MAX, &a.block);
+			if (!code && a.block & (a.block - 1))
+				code = cli_fail(cli, CLI_USAGE, "--block: not a power of two");
+			break;
+		case 'e':
+			code = parse_double(cli, "--tt-error", optarg, 0, 10, &a.tt_error);
+			break;
+		case 'x':
+			a.explain = optarg;
+			break;
+		case 'r':
+			a.report = optarg;
+			break;
+		case 'c':
+			a.calibration = optarg;
+			break;
+		default:
+			return code;
+		}
+		if (code)
+			return code;
+	}
+	if (cli_no_args(cli, argc, argv))
+		return CLI_USAGE;
+	if (!a.model || !a.stats || !a.devices || !a.out)
+		return cli_fail(cli, CLI_USAGE, "--model, --stats, --devices and --output are needed");
+	return plan(cli, &a);
+}
+
+const struct command cmd_plan = {
+	.name = "plan",
+	.help = "plan --model FILE --stats FILE --devices FILE -o PLAN.json [OPTION]...\n\n"
+		"Decides for each table which of its rows live in device DRAM and which on the\n"
+		"drive, on which device, so that the slowest device is done soonest; proves how far\n"
+		"from the best the plan can be. userspace/plan/MODEL.md has the mathematics.\n\n"
+		"  --model FILE      model container\n"
+		"  --stats FILE      access statistics\n"
+		"  --devices FILE    what the devices are\n"
+		"  -o, --output FILE the plan, a placement with more in it\n"
+		"  --solver NAME     highs (default), or a baseline: greedy-size, greedy-lookups,\n"
+		"                    greedy-size-lookups, recshard, all-nvme, hot-dram\n"
+		"  --time-limit S    seconds for the solver (default 60)\n"
+		"  --gap G           relative distance from the bound that is enough (default 1e-4)\n"
+		"  --batch N         samples a batch (default 64)\n"
+		"  --block N         bytes read from the drive at a time (default 4096)\n"
+		"  --tt-error E      most error of TT rows, root mean square relative to the rows,\n"
+		"                    weighted by access (default 0.01)\n"
+		"  --explain TABLE   why the table lies where it does\n"
+		"  --report FILE     drawings as one HTML page\n"
+		"  --calibration FILE  another device's cycles than the built-in ones\n",
+	.run = run,
+};
