@@ -26,7 +26,7 @@ exits() {
 }
 
 mkdir "$tmp/o"
-python3 "$top/tests/plan/oracle.py" "$top" "$csrec" "$tmp/o" 40
+python3 "$top/tests/plan/oracle.py" "$top" "$csrec" "$tmp/o" 24
 status=$?
 [ $status = 0 ] || failed=1
 
@@ -86,7 +86,7 @@ S=$tmp/deep exits "brackets without end" 7 "$tmp/deep" plan
 
 # cut at each of many places: refused each time, and no sanitizer has anything to say
 bad=0
-for at in $(seq 1 97 "$(stat -c %s "$i.stats")"); do
+for at in $(seq 1 197 "$(stat -c %s "$i.stats")"); do
 	head -c "$at" "$i.stats" >"$tmp/cut"
 	S=$tmp/cut plan >"$tmp/out" 2>&1
 	[ $? = 7 ] || bad=1

@@ -166,6 +166,7 @@ static int check_curve(const struct plan_table *t, struct csm_err *err)
 
 int plan_prepare(struct plan_problem *p, struct csm_err *err)
 {
+	bool dense_ok = false;
 	double all = 0;
 	int ret;
 
@@ -181,7 +182,11 @@ int plan_prepare(struct plan_problem *p, struct csm_err *err)
 		while (!same_device(&p->devices[first], &p->devices[d]))
 			first++;
 		p->group[d] = first;
+		dense_ok |= p->devices[d].config != PLAN_MEMORY;
 	}
+	if (!dense_ok && p->nops)
+		return csm_fail(err, -ENOSPC,
+				"no plan fits: every device is memory-centric, none may have the dense part");
 	for (uint32_t m = 1; m <= p->ndevices; m++)
 		p->dense_cycles[m] = dense(p, (p->batch + m - 1) / m);
 	for (uint32_t t = 0; t < p->ntables; t++)
