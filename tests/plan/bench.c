@@ -99,7 +99,7 @@ static void predict(json_t *list, const char *name, uint32_t tables, uint32_t de
 	}
 	add_lookups(&p, &s, slow, false);
 	add_lookups(&p, &s, slow, true);
-	if (devices > 1)
+	if (devices > 1 && dims)
 		rtl_copy(&r, true, 4ull * batch * dims, true);
 	if (s.compute[slow]) {
 		uint32_t n = s.load[slow].samples;
