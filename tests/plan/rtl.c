@@ -122,18 +122,22 @@ void rtl_tt(struct rtl *r, uint32_t nbags, uint32_t nids, const uint32_t p[3],
 
 void rtl_mlp(struct rtl *r, uint32_t batch, uint32_t in, uint32_t out, uint8_t act, bool fence)
 {
-	struct csrec_mlp_desc *m = add(r, CSREC_OP_MLP, sizeof(*m), fence);
+	/* weights larger than memory: some outputs after the others */
+	uint32_t most = DRAM_SIZE / 4 / in, n = out < most ? out : most;
+	struct csrec_mlp_desc *m;
 
-	*m = (struct csrec_mlp_desc){
-		.flags = CSREC_MLP_F_BIAS, .batch = batch, .in_dim = in, .out_dim = out, .act = act,
-		.x_key = DRAM, .w_key = DRAM, .bias_key = DRAM, .y_key = DRAM, .y_off = HALF,
-		.x_stride = 4 * in, .w_stride = 4 * in, .y_stride = 4 * out,
-	};
-	if ((uint64_t)batch * in * 4 > HALF || (uint64_t)batch * out * 4 > HALF)
+	if ((uint64_t)batch * in * 4 > HALF || (uint64_t)batch * out * 4 > HALF || !n)
 		die("an activation larger than memory");
-	/* weights may run into the outputs: values do not matter */
-	if ((uint64_t)in * out * 4 > DRAM_SIZE)
-		die("weights larger than memory");
+	for (; out; out -= n, fence = false) {
+		n = out < n ? out : n;
+		m = add(r, CSREC_OP_MLP, sizeof(*m), fence);
+		/* weights may run into the outputs: values do not matter */
+		*m = (struct csrec_mlp_desc){
+			.flags = CSREC_MLP_F_BIAS, .batch = batch, .in_dim = in, .out_dim = n, .act = act,
+			.x_key = DRAM, .w_key = DRAM, .bias_key = DRAM, .y_key = DRAM, .y_off = HALF,
+			.x_stride = 4 * in, .w_stride = 4 * in, .y_stride = 4 * n,
+		};
+	}
 }
 
 void rtl_interact(struct rtl *r, uint32_t batch, bool dot, bool self, uint32_t nvec,
