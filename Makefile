@@ -17,7 +17,7 @@ INPUT ?= tools/data/sample.tsv
 LIMIT ?= 2000
 KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
-export INPUT LIMIT KERNEL
+export INPUT LIMIT KERNEL T
 
 .PHONY: help bench-plan bench-profile demo demo-args check check-debug check-% bench-tt lab shell vm-test build install deb clean
 
@@ -46,13 +46,25 @@ build: lab
 	@$(LAB) make -j$(JOBS) -f tools/lab/build.mk
 
 # A user's file may lie anywhere: as much of it as the limit can need goes below build/.
-demo-args:
+demo-args: kernel-arg
 	@[ -r "$$INPUT" ] && [ ! -d "$$INPUT" ] || { echo "demo: cannot read INPUT '$$INPUT'" >&2; exit 2; }
 	@[ ! -c "$$INPUT" ] || { echo "demo: INPUT '$$INPUT' is a device: it may never end" >&2; exit 2; }
 	@case $$LIMIT in '' | *[!0-9]* | 0* | ?????????????*) \
 		echo "demo: LIMIT must be a number above 0, of 12 digits at most, not '$$LIMIT'" >&2; exit 2 ;; esac
+
+# Before the build, which both have as well.
+.PHONY: kernel-arg test-arg
+shell vm-test: kernel-arg
+vm-test: test-arg
+
+kernel-arg:
 	@case $$KERNEL in p2p | nop2p) ;; *) \
-		echo "demo: KERNEL must be p2p or nop2p, not '$$KERNEL'" >&2; exit 2 ;; esac
+		echo "make: KERNEL must be p2p or nop2p, not '$$KERNEL'" >&2; exit 2 ;; esac
+
+test-arg:
+	@[ -z "$$T" ] || awk '$$1 !~ /^#/ && $$1 == ENVIRON["T"] { found = 1 } END { exit !found }' \
+		tests/guest/list || \
+		{ echo "make: no guest test '$$T'; see tests/guest/list" >&2; exit 2; }
 
 demo: demo-args build
 	@mkdir -p build/demo
@@ -70,6 +82,11 @@ bench-plan: build
 check-debug: build
 	@$(LAB) tools/lab/debug-kernel
 	@$(LAB) tests/run debug
+
+# These build what they test by themselves.
+ALONE := scripts layout kernel_style rtl_lint unit golden rtl server userspace outer
+$(ALONE:%=check-%): check-%: lab
+	@$(LAB) tests/run $*
 
 check-%: build
 	@$(LAB) tests/run $*
@@ -97,6 +114,11 @@ install: build
 		'PREFIX=$(PREFIX)' >>build/log/install.log
 	@mkdir -p '$(DESTDIR)/'
 	@cp -dR build/install/root/. '$(DESTDIR)/'
+ifeq ($(DESTDIR),)
+	@'$(PREFIX)/bin/csrec' --version || echo "install: warning: the programs, which are made for" \
+		"Debian 13's libraries, do not run here (after a first installation: ldconfig)" >&2
+	@echo "install: for users other than root, see tools/packaging/60-csrec.rules"
+endif
 
 deb: build
 	@$(LAB) tools/packaging/deb.sh

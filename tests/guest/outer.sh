@@ -39,6 +39,17 @@ refused "never end" INPUT=/dev/zero
 for limit in 0 -5 x 010 999999999999999999999; do refused "LIMIT must be" LIMIT=$limit; done
 refused "KERNEL must be" KERNEL="'"
 
+for target in shell vm-test; do
+	! make -s $target KERNEL=p3p >"$tmp/said" 2>&1 && grep -q "KERNEL must be" "$tmp/said" &&
+		! grep -q built "$tmp/said"
+	tap "$target refuses KERNEL=p3p, and builds nothing" $?
+done
+for t in bogus '#' 'cli infer'; do
+	! make -s vm-test T="$t" >"$tmp/said" 2>&1 && grep -q "no guest test '$t'" "$tmp/said" &&
+		! grep -q built "$tmp/said"
+	tap "vm-test refuses T=$t, and builds nothing" $?
+done
+
 # not below /tmp: the lab gets one of its own
 export CSREC_LAB=$PWD/build/outer
 mkdir -p "$CSREC_LAB"
@@ -51,8 +62,15 @@ tools/lab/run true <&-
 tap "no standard input" $?
 tools/lab/run sh -c 'sh -c "trap \"exit 3\" INT; kill -INT \$\$; exit 4"'
 tap "interrupts can be caught inside" $(($? != 3))
+# A device server that tells its arguments and dies: vm then prints what it said.
+printf '#!/bin/sh\necho "got $*"\nexit 1\n' >"$CSREC_LAB/sim"
+chmod +x "$CSREC_LAB/sim"
+CSREC_SIM=build/outer/sim CSREC_SIM_ARGS='--fst build/wave.fst --fst-window 0:20000' tools/lab/run \
+	tools/lab/vm --out /tmp/out -- true >"$tmp/said" 2>&1
+grep -q '^got --socket [^ ]* --fst build/wave.fst --fst-window 0:20000$' "$tmp/said"
+tap "CSREC_SIM and CSREC_SIM_ARGS reach the device server" $?
 CSREC_LAB=/dev/null tools/lab/run true 2>"$tmp/said"
-[ $? = 3 ] && grep -q 'no lab root' "$tmp/said"
+[ $? = 3 ] && grep -q 'no lab root.*CSREC_LAB' "$tmp/said"
 tap "no lab" $?
 
 for sig in HUP INT TERM KILL; do

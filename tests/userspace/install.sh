@@ -70,9 +70,12 @@ build_cc() { c++ -std=c++17 -Wall -Wextra -Werror -o "$dir/user-cc" "$dir/user.c
 # shellcheck disable=SC2046
 build_static() {
 	cc -o "$dir/user-static" "$dir/user.c" $(flags --cflags) -Wl,-Bstatic $(flags --libs) -Wl,-Bdynamic \
-		$(pkg-config --libs libpci) -lnuma -pthread
+		$(flags --libs --static)
 }
+# libpci's own .pc file is in a package that programs with the shared library do without
+alone() { PKG_CONFIG_LIBDIR=$lib/pkgconfig pkg-config --cflags --libs csrec; }
 run() { shows '^1\.1 -19 COPY$' env LD_LIBRARY_PATH="$lib" "$dir/$1"; }
+tap "pkg-config asks for no other .pc file" alone
 tap "a C program builds with pkg-config" build_c
 tap "and runs" run user-c
 tap "a C++ program builds with pkg-config" build_cc

@@ -2,16 +2,16 @@
 #
 # What `make build` does inside the lab: every part, each by its own Makefile, and the
 # module for each kernel of the lab. What they print goes to build/log; the end of it is
-# shown when one fails.
+# shown when one fails, name and seconds when it is done.
 
 KERNELS := $(patsubst /lib/modules/%/build,%,$(wildcard /lib/modules/*/build))
 LOG := build/log
 $(shell mkdir -p $(LOG))
 
 # $(1) name of the log and of what is built, $(2) arguments for make
-part = @echo '  build  $(1)'; \
-	$(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
-	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }
+part = @began=$$(date +%s); $(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
+	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }; \
+	printf '  built  %-26s %4d s\n' '$(1)' $$(($$(date +%s) - began))
 
 .PHONY: all server rtl golden userspace cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
 all: rtl golden cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
