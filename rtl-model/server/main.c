@@ -523,6 +523,12 @@ int main(int argc, char **argv)
 	irq_init(s);
 	cfg_init(s);
 
+	rc = irq_open(s);
+	if (rc) {
+		say(s, "cannot have asynchronous I/O, for interrupts: %s", strerror(-rc));
+		csrec_model_destroy(s->model);
+		return EXIT_ERROR;
+	}
 	rc = listen_on(s);
 	if (rc) {
 		csrec_model_destroy(s->model);

@@ -108,6 +108,8 @@ struct server {
 
 	/* irq.c */
 	unsigned int nvec;
+	int irq_null;			/* what irq_aio reads nothing from */
+	unsigned long irq_aio;		/* an aio_context_t, or 0 */
 	int irq_fd[MAX_VECTORS];
 	bool irq_masked[MAX_VECTORS];
 	uint64_t irq_pending[(MAX_VECTORS + 63) / 64];
@@ -169,6 +171,7 @@ bool cfg_master_on(const struct server *s);	/* may reach memory, raise interrupt
 bool cfg_own_dram(const struct server *s, uint64_t addr, size_t len, uint64_t *off);
 
 /* irq.c */
+int irq_open(struct server *s);			/* once, first; -errno */
 void irq_init(struct server *s);
 void irq_raise(struct server *s, unsigned int vec);
 void irq_flush(struct server *s);		/* deliver what can be now */

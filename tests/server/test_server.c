@@ -1476,6 +1476,27 @@ static void t_irq_never_blocks(void)
 	close(e);
 }
 
+/*
+ * Whatever a write() may block on (a look with poll() before it leaves time for the client to
+ * fill an eventfd up), the server does not write: the kernel signals, and eventfds only.
+ */
+static void t_irq_no_write(void)
+{
+	int p[2];
+	char c[8];
+
+	up();
+	set_cfg(&cl, COMMAND, MEM | BME, 2);
+	CHECK(!pipe2(p, O_CLOEXEC | O_NONBLOCK));
+	EQ(client_irqs(&cl, 0x24, 0, 1, &p[1], 1), 0);
+	set_reg(&cl, TM_IRQ, 0);
+	EQ(reg(&cl, CSREC_REG_ID) & 0xffffffff, CSREC_ID_MAGIC);
+	EQ(read(p[0], c, sizeof(c)), -1);
+	EQ(errno, EAGAIN);
+	close(p[0]);
+	close(p[1]);
+}
+
 /* What the device wrote is there when its interrupt is (20). */
 static void t_data_before_irq(void)
 {
@@ -1992,6 +2013,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "MSI-X: bad requests", t_msix_errors },
 	{ "MSI-X: triggered by the client", t_irq_trigger },
 	{ "an eventfd that is full or no eventfd never blocks", t_irq_never_blocks },
+	{ "what is no eventfd is not written to", t_irq_no_write },
 	{ "data is visible before its interrupt (20)", t_data_before_irq },
 	{ "function-level reset, with DMA outstanding", t_flr },
 	{ "device reset is idempotent", t_device_reset },
