@@ -29,6 +29,14 @@ for _ in $(seq 50); do
 	sleep 0.1
 done
 
+modprobe -q ext4
+mkdir "$tmp/mnt"
+mkfs.ext4 -q -F $drive && mount -t ext4 $drive "$tmp/mnt"
+tap "not onto a mounted drive" exits 9 "is mounted or in other use" csrec install-cold "${model[@]}"
+tap "nor by force" exits 9 "is mounted or in other use" csrec install-cold "${model[@]}" --force
+umount "$tmp/mnt"
+tap "nor onto a file system" exits 9 "has an ext2, ext3 or ext4 file system" csrec install-cold "${model[@]}"
+
 # other tests may have left anything on the drive
 blkdiscard -z -o 0 -l 8M $drive 2>/dev/null || dd if=/dev/zero of=$drive bs=1M count=8 conv=fsync status=none
 tap "infer before install-cold" exits 7 "csrec install-cold writes it" infer

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "infer.h"
 
@@ -19,6 +21,9 @@ int fail_csm(const struct cli *cli, int ret, const struct csm_err *err)
 	case ENOENT:
 	case EISDIR:
 		code = CLI_BAD_INPUT;
+		break;
+	case EEXIST:
+		code = CLI_BUSY;
 		break;
 	case EACCES:
 	case EPERM:
@@ -57,6 +62,7 @@ int job_load(const struct cli *cli, struct job *job)
 int job_open_cold(const struct cli *cli, struct job *job, int flags)
 {
 	const char *path = job->drive ? job->drive : job->placement.cold_path;
+	struct stat st;
 
 	if (!path)
 		return cli_fail(cli, CLI_NO_DRIVE,
@@ -64,7 +70,17 @@ int job_open_cold(const struct cli *cli, struct job *job, int flags)
 	if (strlen(path) >= sizeof(job->cold))
 		return cli_fail(cli, CLI_USAGE, "--drive: path too long");
 	strcpy(job->cold, path);
-	job->cold_fd = open(path, flags | O_CLOEXEC, 0666);
+	/* without O_CREAT O_EXCL has a meaning for block devices: a mounted one is EBUSY */
+	if ((flags & O_ACCMODE) != O_RDONLY && !stat(path, &st) && S_ISBLK(st.st_mode))
+		flags |= O_EXCL;
+	job->cold_fd = open(path, (flags & ~O_CREAT) | O_CLOEXEC);
+	if (job->cold_fd < 0 && errno == ENOENT && flags & O_CREAT) {
+		job->cold_fd = open(path, flags | O_EXCL | O_CLOEXEC, 0666);
+		job->cold_made = job->cold_fd >= 0;
+	}
+	if (job->cold_fd < 0 && errno == EBUSY)
+		return cli_fail(cli, CLI_BUSY, "drive for cold rows: %s is mounted or in other use",
+				path);
 	if (job->cold_fd < 0)
 		return cli_fail(cli, errno == EACCES || errno == EPERM ? CLI_PERMISSION : CLI_NO_DRIVE,
 				"drive for cold rows: %s: %s", path, strerror(errno));
@@ -80,6 +96,17 @@ void job_free(struct job *job)
 	csm_model_free(&job->model);
 	if (job->cold_fd >= 0)
 		close(job->cold_fd);
+}
+
+/* There a name that does not exist is a mistyped drive, and no file to be made. */
+static bool below_dev(const char *path)
+{
+	char *copy = strdup(path), *dir = copy ? realpath(dirname(copy), NULL) : NULL;
+	bool below = dir && (!strcmp(dir, "/dev") || !strncmp(dir, "/dev/", 5));
+
+	free(dir);
+	free(copy);
+	return below;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -132,8 +159,7 @@ static int run(struct cli *cli, int argc, char **argv)
 				job.placement_path);
 		goto out;
 	}
-	/* A file may be made, but nothing below /dev: that would be a mistyped drive. */
-	create = job.drive && strncmp(job.drive, "/dev/", 5);
+	create = job.drive && !below_dev(job.drive);
 	code = job_open_cold(cli, &job, verify ? O_RDONLY : O_RDWR | (create ? O_CREAT : 0));
 	if (code)
 		goto out;
@@ -165,6 +191,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		       verify ? "intact" : "written and read back");
 	}
 out:
+	if (code && job.cold_made)
+		unlink(job.cold);
 	job_free(&job);
 	return code;
 }
@@ -175,10 +203,15 @@ const struct command cmd_install_cold = {
 		"                 [--verify] [--json]\n\n"
 		"Writes the rows that the placement leaves on the drive as a block extent with\n"
 		"checksums, and reads it back. Needs no csrec device.\n\n"
+		"It does not write to a block device that is mounted or in other use. Without --force\n"
+		"it neither overwrites bytes that are not zero, but for a former extent, nor writes to\n"
+		"what begins as a drive with partitions (GPT, DOS), file systems (ext2/3/4, XFS, Btrfs,\n"
+		"F2FS), LUKS, LVM, md RAID (1.1, 1.2) or swap.\n\n"
 		"  --model FILE      model container\n"
 		"  --plan FILE       plan or placement of that model; --placement is the same\n"
-		"  --drive PATH      block device or file (default: the placement's)\n"
-		"  --force           overwrite what is neither zero nor such an extent\n"
+		"  --drive PATH      block device or file (default: the placement's); a file that is\n"
+		"                    not there is made, but not below /dev\n"
+		"  --force           overwrite whatever is there\n"
 		"  --verify          only check what is there\n",
 	.run = run,
 };

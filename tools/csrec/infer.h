@@ -14,12 +14,16 @@ struct job {
 	struct csm_extent extent;
 	char cold[256];		/* path of the extent, "" if nothing is cold */
 	int cold_fd;
+	bool cold_made;		/* was not there, and goes if nothing comes of it */
 };
 
 /* Loads and checks model and placement. Returns 0 or the exit status, with a message. */
 int job_load(const struct cli *cli, struct job *job);
 
-/* Opens what holds the cold rows: --drive, else the placement's path. */
+/*
+ * Opens what holds the cold rows: --drive, else the placement's path. For writing a block
+ * device must be in no other use; with O_CREAT a file that is not there is made.
+ */
 int job_open_cold(const struct cli *cli, struct job *job, int flags);
 
 void job_free(struct job *job);

@@ -213,6 +213,48 @@ static uint64_t old_extent(int fd, uint64_t off, uint64_t end)
 	return size;
 }
 
+/*
+ * What tells others that a drive is theirs, where they look for it (their formats; the list
+ * that --help of install-cold has). Within the extent check_free() finds them.
+ */
+static int check_signatures(int fd, const char *name, uint64_t off, uint64_t size, uint64_t end,
+			    struct csm_err *err)
+{
+	static const struct {
+		uint32_t at, len;
+		const char *bytes, *what;
+	} marks[] = {
+		{ 512, 8, "EFI PART", "a partition table (GPT)" },
+		{ 4096, 8, "EFI PART", "a partition table (GPT)" },
+		{ 510, 2, "\x55\xaa", "a DOS partition table or boot sector" },
+		{ 1080, 2, "\x53\xef", "an ext2, ext3 or ext4 file system" },
+		{ 0, 4, "XFSB", "an XFS file system" },
+		{ 65536 + 64, 8, "_BHRfS_M", "a Btrfs file system" },
+		{ 1024, 4, "\x10\x20\xf5\xf2", "an F2FS file system" },
+		{ 0, 6, "LUKS\xba\xbe", "a LUKS volume" },
+		{ 512, 8, "LABELONE", "an LVM volume" },
+		{ 0, 4, "\xfc\x4e\x2b\xa9", "a member of an md RAID" },
+		{ 4096, 4, "\xfc\x4e\x2b\xa9", "a member of an md RAID" },
+		{ 4096 - 10, 10, "SWAPSPACE2", "swap space" },
+	};
+	uint8_t b[16];
+
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		uint64_t at = marks[i].at;
+		int ret;
+
+		if (at + marks[i].len > end || (at >= off && at < off + size))
+			continue;
+		ret = read_at(fd, b, marks[i].len, at, name, err);
+		if (ret)
+			return ret;
+		if (!memcmp(b, marks[i].bytes, marks[i].len))
+			return csm_fail(err, -EEXIST, "%s: has %s; --force writes into it", name,
+					marks[i].what);
+	}
+	return 0;
+}
+
 /* May [off, off + size) be written? Only zeros and a former extent may be lost. */
 static int check_free(int fd, const char *name, uint64_t off, uint64_t size, uint64_t end,
 		      struct csm_err *err)
@@ -321,7 +363,9 @@ int csm_extent_install(int fd, const char *name, const struct csm_model *m,
 				(unsigned long long)end, (unsigned long long)size,
 				(unsigned long long)p->cold_off);
 	if (!force) {
-		ret = check_free(fd, name, p->cold_off, size, end, err);
+		ret = check_signatures(fd, name, p->cold_off, size, end, err);
+		if (!ret)
+			ret = check_free(fd, name, p->cold_off, size, end, err);
 		if (ret)
 			return ret;
 	}
