@@ -86,6 +86,7 @@ done
 tap "copy of 1M" json '.verified' csrec copy --json --size 1M
 tap "copy of more commands than the ring holds" json '.verified and .commands == 300 and .doorbells < 100' \
 	csrec copy --json --size 30000 --count 300
+tap "the example runs" shows '^4096 bytes to /dev/csrec0 and back: the same$' "$top/build/tests-userspace/example"
 onchip=$(csrec info --json | jq .memory.onchip)
 tap "copy of more than on-chip memory holds" exits 1 "bytes are free" csrec copy --to onchip --size $((onchip + 64))
 tap "copy over the memlock limit" exits 1 "RLIMIT_MEMLOCK is 65536 bytes" \
