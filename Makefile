@@ -45,7 +45,8 @@ lab:
 build: lab
 	@$(LAB) make -j$(JOBS) -f tools/lab/build.mk
 
-# A user's file may lie anywhere: as much of it as the limit can need goes below build/.
+# A user's file may lie anywhere: as much of it as the limit can need goes below build/, by
+# its name, which messages have.
 demo-args: kernel-arg
 	@[ -r "$$INPUT" ] && [ ! -d "$$INPUT" ] || { echo "demo: cannot read INPUT '$$INPUT'" >&2; exit 2; }
 	@[ ! -c "$$INPUT" ] || { echo "demo: INPUT '$$INPUT' is a device: it may never end" >&2; exit 2; }
@@ -67,9 +68,10 @@ test-arg:
 		{ echo "make: no guest test '$$T'; see tests/guest/list" >&2; exit 2; }
 
 demo: demo-args build
-	@mkdir -p build/demo
-	@head -n $$((LIMIT * 2 + 1000)) -- "$$INPUT" >build/demo/input.tsv
-	@$(LAB) tests/guest/demo.sh "$$KERNEL" build/demo/input.tsv "$$LIMIT"
+	@mkdir -p build/demo/input
+	@head -n $$((LIMIT * 2 + 1000)) -- "$$INPUT" >build/demo/part
+	@mv build/demo/part "build/demo/input/$${INPUT##*/}"
+	@$(LAB) tests/guest/demo.sh "$$KERNEL" "build/demo/input/$${INPUT##*/}" "$$LIMIT"
 
 check: build
 	@$(LAB) tests/run
