@@ -114,6 +114,19 @@ exits "and counted" 0 '"malformed_lines": 2' infer --input "$tmp/bad.tsv" --json
 exits "--strict stops" 7 "line 6" infer --input "$tmp/bad.tsv" --strict
 exits "a file of no lines" 7 "no well-formed line" infer --input /dev/null
 exits "missing input" 7 "/nonexistent" infer --input /nonexistent
+head -n 100 "$tmp/only" >"$tmp/scores100"
+mkfifo "$tmp/fifo"
+exits "a FIFO as a model" 7 "not a regular file" timeout 60 "$csrec" infer --model "$tmp/fifo" --backend golden --input "$data/sample.tsv"
+grep -m 50 '^0' "$data/sample.tsv" >"$tmp/noclick.tsv"
+exits "no clicks: no AUC" 0 "AUC undefined, " infer --input "$tmp/noclick.tsv"
+check "which is null in JSON" sh -c "'$csrec' infer --model '$data/sample.crm' --backend golden --input '$tmp/noclick.tsv' --json |
+	jq -e '.auc == null and .auc_golden == null and .logloss > 0'"
+check "--output - is standard output" sh -c "'$csrec' infer --model '$data/sample.crm' --backend golden --input '$data/sample.tsv' \
+	--limit 100 --output - 2>/dev/null | cmp - '$tmp/scores100'"
+exits "where --json has no room" 2 "--output -" infer --input "$data/sample.tsv" --output - --json
+exits "an option's error as JSON" 2 '"exit": 2' infer --bogus --json
+jq '.tables.C7.tier = "x\u001b[2J\u0007"' "$data/sample.placement.json" >"$tmp/escape.json"
+exits "a placement's control characters are not printed" 7 "'x?[2J?'" infer --placement "$tmp/escape.json" --input "$data/sample.tsv"
 exits "a model that is none" 7 "wrong magic" "$csrec" infer --model "$data/sample.tsv" --backend golden --input "$data/sample.tsv"
 head -c 1000000 "$data/sample.crm" >"$tmp/cut.crm"
 exits "a truncated model" 7 "its header says" "$csrec" infer --model "$tmp/cut.crm" --backend golden --input "$data/sample.tsv"
@@ -143,11 +156,36 @@ check "again is fine" cold --drive "$tmp/drive.img"
 printf x | dd of="$tmp/drive.img" bs=1 seek=$((1048576 + 300000)) conv=notrunc status=none
 exits "a flipped byte is found" 7 "data block" cold --drive "$tmp/drive.img" --verify
 seq 1000000 >"$tmp/data"
-exits "foreign data is not overwritten" 1 "--force" cold --drive "$tmp/data"
+exits "foreign data is not overwritten" 9 "--force" cold --drive "$tmp/data"
 seq 1000000 >"$tmp/data0"
 check "nor do messages go into it, with standard error closed" sh -c "'$csrec' install-cold --model '$data/sample.crm' \
 	--placement '$data/sample.placement.json' --drive '$tmp/data' 2>&-; cmp '$tmp/data' '$tmp/data0'"
 check "but with --force" cold --drive "$tmp/data" --force
+# what others have on a drive, outside the extent
+marked() { # WHAT COMMAND...: makes $tmp/disk theirs
+	local what=$1; shift
+	rm -f "$tmp/disk"; truncate -s 16M "$tmp/disk"
+	"$@" >/dev/null 2>&1
+	cp "$tmp/disk" "$tmp/disk0"
+	exits "a drive with $what is not written to" 9 "has $what; --force" cold --drive "$tmp/disk"
+	check "not a byte of it" cmp "$tmp/disk" "$tmp/disk0"
+}
+mark() { printf "$2" | dd of="$tmp/disk" bs=1 seek="$1" conv=notrunc; }
+marked "an ext2, ext3 or ext4 file system" mkfs.ext4 -q -F -E lazy_itable_init=0 "$tmp/disk"
+marked "swap space" mkswap "$tmp/disk"
+marked "a partition table (GPT)" mark 512 'EFI PART'
+marked "a DOS partition table or boot sector" mark 510 '\125\252'
+marked "an XFS file system" mark 0 XFSB
+marked "a Btrfs file system" mark 65600 _BHRfS_M
+marked "a LUKS volume" mark 0 'LUKS\272\276'
+marked "an LVM volume" mark 512 LABELONE
+marked "a member of an md RAID" mark 4096 '\374\116\053\251'
+check "but with --force" cold --drive "$tmp/disk" --force
+exits "a mistyped drive is not made into a file" 5 "No such file" cold --drive /tmp/.././dev/csrec-mistyped
+check "none is there" test ! -e /dev/csrec-mistyped
+exits "a file that gets too large" 1 "File too large" bash -c "trap '' XFSZ; ulimit -f 1000; '$csrec' install-cold \
+	--model '$data/sample.crm' --plan '$data/sample.placement.json' --drive '$tmp/new'"
+check "is not left behind" test ! -e "$tmp/new"
 exits "missing drive" 5 "/dev/nvme99n1" cold --drive /dev/nvme99n1
 exits "no extent where one should be" 7 "no cold extent" cold --drive "$data/sample.crm" --verify
 

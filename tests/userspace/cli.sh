@@ -50,6 +50,13 @@ tap "surplus argument" exits 2 '"x"' csrec list x
 tap "usage error as JSON" json '.exit == 2 and (.error | contains("--size"))' \
 	csrec --json copy --size nonsense
 
+tap "the same with --json at the end" json '.exit == 2 and (.error | contains("--size"))' \
+	csrec copy --size nonsense --json
+tap "an unknown option before --json" json '.exit == 2 and (.error | contains("--bogus"))' csrec copy --bogus --json
+tap "an unknown command before --json" json '.exit == 2 and (.error | contains("bogus"))' csrec bogus --json
+tap "control characters do not reach the terminal" exits 2 'a?[2J?b??c' csrec list $'a\e[2J\x7fb\xc2\x9bc'
+tap "JSON has them escaped" json '.error | contains("a\u001b[2J")' csrec list --json $'a\e[2J'
+
 # numbers
 for n in '' -1 x 4X 4KK 0x 1e6 1.5M ' 1'; do
 	tap "size \"$n\" is no number" exits 2 "--size" csrec copy --size "$n"
@@ -139,7 +146,10 @@ tap "copy says where and which seed" with FAKE_CORRUPT=1 exits 1 \
 	csrec copy --size 1000 --from host --to host --seed 5
 tap "copy --no-verify" with FAKE_CORRUPT=1 json '.verified | not' csrec copy --json --no-verify
 tap "copy in text" shows '^host to dram: 1048576 bytes, verified$' csrec copy
+tap "copy says what it took" shows '^commands 1, doorbells 1, interrupts 1, device cycles 100$' csrec copy
 tap "copy beyond on-chip memory" exits 1 "1048576 bytes are free" csrec copy --to onchip --size 2M
+in_pieces() { csrec copy --to onchip --size 2M 2>&1 | grep -q piece; }
+tap "and it is not for want of one piece" eval '! in_pieces'
 
 # p2p
 drive=$tmp/dev/nvme0n1
@@ -161,6 +171,11 @@ tap "p2p of a file" with FAKE_DRIVE=0 exits 5 "is not a block device" \
 tap "p2p past the end" exits 2 "end past the 1048576 bytes" csrec p2p --offset 1M --size 512
 tap "p2p of part of a block" exits 2 "multiples of 512" csrec p2p --size 1000
 tap "p2p --only --bounce" exits 2 "exclude each other" csrec p2p --only --bounce
+
+tap "the example runs" shows '^4096 bytes to .*csrec0 and back: the same$' env CSREC_SYSFS="$tmp/bound" \
+	CSREC_DEV="$tmp/dev" LD_PRELOAD="$build/libfake.so" "$build/example"
+tap "the example says what is wrong" exits 1 "csrec9" env CSREC_DEVICE=csrec9 CSREC_SYSFS="$tmp/bound" \
+	CSREC_DEV="$tmp/dev" "$build/example"
 
 full() { csrec list >/dev/full; }
 tap "full output device" exits 1 "writing the result" full

@@ -157,6 +157,7 @@ tap "topo without driver" with sys=unbound -- json '.pairs[0] | .p2p == "unknown
 tap "stat --json" json '.counters == {commands: 1000, doorbells: 2000, interrupts: 3000, p2p_bytes: 4000,
 	bounce_bytes: 5000, pinned_bytes: 6000, queue_resets: 0, device_resets: 1} and
 	(.hw_counters | length) == 20 and .hw_counters.cycles == 100 and .hw_counters.tt_rows == 2000' csrec stat --json
+tap "stat: what the driver does not see" shows 'commands and doorbells without mapped queues$' csrec stat
 tap "stat" shows '^  p2p_bytes +4000$' csrec stat
 grow() {
 	# all counters of the device are read anew: one grows between two looks
@@ -170,6 +171,12 @@ tap "stat --interval: what was added" with sys=grow -- json '.complete and (.sam
 	.samples[0].hw_counters.cycles == 0 and .samples[1].hw_counters.commands == 0 and
 	.samples[0].counters.pinned_bytes == 6000 and .samples[0].seconds > 1.4' grow
 tap "stat --interval in text: head and lines" eval '[ "$(csrec stat --interval 0.1 --count 3 | wc -l)" = 4 ]'
+busier() {
+	(sleep 0.3; attr grow hw_counters/cycles 1100; attr grow hw_counters/busy 9900) &
+	csrec stat --interval 1 --count 1
+	wait
+}
+tap "stat: never busier than all the time" with sys=grow -- shows ' 100\.0$' busier
 vanish() {
 	(sleep 0.3; rm -r "$tmp/vanish/bus/pci/devices/$bdf/csrec/csrec0/counters") &
 	csrec stat --interval 0.6 --count 3
@@ -249,8 +256,11 @@ tap "no single queue from outside" exits 2 "--queue" csrec reset --queue 1
 if [ "$(id -u)" = 0 ]; then
 	tap "reset by an ordinary user" exits 4 "only root" nobody env CSREC_SYSFS="$tmp/good" CSREC_DEV="$tmp/dev" \
 		CSREC_PROC="$tmp/proc" "$build/csrec" reset
+	announced() { nobody env CSREC_SYSFS="$tmp/good" CSREC_DEV="$tmp/dev" CSREC_PROC="$tmp/proc" "$build/csrec" reset 2>&1 | grep resetting; }
+	tap "who does not announce what it may not do" eval '! announced'
 else
 	tap_skip "reset by an ordinary user" "not root"
+	tap_skip "who does not announce what it may not do" "not root"
 fi
 
 # dump
@@ -260,7 +270,7 @@ ln -s "../../../bus/pci/devices/$bdf" "$tmp/dump/class/devcoredump/devcd1/failin
 ln -s "../../../bus/pci/devices/$drive0" "$tmp/dump/class/devcoredump/devcd2/failing_device"
 put "$tmp/dump/class/devcoredump/devcd1/data" $'csrec-dump 1\nwhy hung'
 put "$tmp/dump/class/devcoredump/devcd2/data" "of a drive"
-put "$tmp/dev/kmsg" $'6,1,1500000,-;csrec 0000:04:00.0: hello\n SUBSYSTEM=pci\n6,2,1600000,-;eth0: csreek'
+put "$tmp/dev/kmsg" $'6,1,1500000,-;csrec 0000:04:00.0: hello\n SUBSYSTEM=pci\n6,2,1600000,-;eth0: csreek\n5,3,0,-;Kernel command line: quiet csrec_shell=0'
 put "$tmp/proc/interrupts" $'  24:  1  2  PCI-MSIX-0000:04:00.0  0-edge  csrec0\n  25:  1  2  nvme0q0'
 section() { csrec dump | sed -n "/^== $1/,/^\$/p"; }
 for s in 'csrec dump' versions pci attributes statistics 'capabilities, decoded' registers queues \
@@ -279,6 +289,7 @@ tap "dump --json" with sys=dump -- json '.address == "0000:04:00.0" and ([.secti
 	(.sections[] | select(.name == "queues") | .lines | length) == 3 and
 	([.sections[].lines[] | type == "string"] | all)' csrec dump --json
 tap "dump --output" with sys=dump -- eval 'csrec dump -o "$tmp/out" && [ "$(grep -c "^== " "$tmp/out")" = 15 ] && [ -z "$(csrec dump --output "$tmp/out")" ]'
+tap "dump --output -" with sys=dump -- shows '^== csrec dump$' csrec dump --output -
 tap "dump --output to a directory that is not there" exits 1 "No such file" csrec dump --output "$tmp/x/y"
 tap "dump without driver" with sys=unbound -- shows '^address 0000:04:00.0, .*, driver none' csrec dump
 if [ "$(id -u)" = 0 ]; then

@@ -18,9 +18,9 @@
 	X(CLI_PERMISSION, 4, "no permission for the device or the drive") \
 	X(CLI_NO_DRIVE,	  5, "no such NVMe drive") \
 	X(CLI_NO_P2P,	  6, "peer-to-peer was asked for and is not possible") \
-	X(CLI_BAD_INPUT,  7, "an input file is damaged or does not fit") \
+	X(CLI_BAD_INPUT,  7, "an input file is missing, damaged or does not fit") \
 	X(CLI_VERSION,	  8, "driver or device has another interface version") \
-	X(CLI_BUSY,	  9, "the device is in use")
+	X(CLI_BUSY,	  9, "the device or drive is in use, or would lose what is on it")
 
 #define CLI_EXIT_ENUM(name, value, text) name = value,
 enum cli_exit { CLI_EXITS(CLI_EXIT_ENUM) };
@@ -43,6 +43,9 @@ struct command {
 	const char *help;		/* after "Usage: csrec ", whole lines */
 	int (*run)(struct cli *cli, int argc, char **argv);
 };
+
+/* Control characters become "?": a name from a file must not reach the terminal as commands. */
+char *cli_clean(char *text);
 
 /*
  * Prints "csrec NAME: message" to standard error, and with --json also an object with

@@ -149,7 +149,7 @@ static void print(const struct cli *cli, const struct copy *c)
 	}
 	printf("%s to %s: %llu bytes%s\n", place_names[c->from], place_names[c->to],
 	       (unsigned long long)c->size, c->verify ? ", verified" : ", not verified");
-	printf("%llu commands, %llu doorbells, %llu interrupts, %llu device cycles\n", commands,
+	printf("commands %llu, doorbells %llu, interrupts %llu, device cycles %llu\n", commands,
 	       doorbells, interrupts, cycles);
 }
 

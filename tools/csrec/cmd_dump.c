@@ -305,6 +305,9 @@ static void kernel_log(const struct csrec_found *d)
 			s = strchr(r, ';');
 			if (r[0] == ' ' || !s || (!strstr(s, "csrec") && !strstr(s, d->bdf)))
 				continue;
+			/* the kernel's own may name csrec, and is no word of the driver */
+			if (strstr(s, "ommand line:"))
+				continue;
 			if (sscanf(r, "%*u,%*u,%llu", &us) == 1)
 				line("[%5llu.%06llu] %s", us / 1000000, us % 1000000, s + 1);
 		}
@@ -374,7 +377,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	code = sys_pick(cli, false, &list, &d);
 	if (code)
 		return code;
-	if (output && !freopen(output, "we", stdout)) {
+	if (output && strcmp(output, "-") && !freopen(output, "we", stdout)) {
 		fprintf(stderr, "csrec dump: %s: %s\n", output, strerror(errno));
 		csrec_list_free(list);
 		return CLI_FAIL;
@@ -393,6 +396,6 @@ const struct command cmd_dump = {
 		"(devcoredump) and the kernel's log lines on it. It only reads. Registers, tables and\n"
 		"log need root: without, the dump says so in their place. No data of any process is\n"
 		"in it.\n\n"
-		"  -o, --output FILE  instead of standard output\n",
+		"  -o, --output FILE  instead of standard output, which is -\n",
 	.run = run,
 };

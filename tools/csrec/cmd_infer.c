@@ -78,6 +78,10 @@ static int open_output(struct infer *in, const char *path, FILE **f)
 {
 	if (!path)
 		return 0;
+	if (path == in->output_path && !strcmp(path, "-")) {
+		*f = stdout;
+		return 0;
+	}
 	*f = fopen(path, "we");
 	if (!*f)
 		return cli_fail(in->cli, CLI_FAIL, "%s: %s", path, strerror(errno));
@@ -342,35 +346,47 @@ static json_t *make_report(const struct infer *in)
 		"modelled_ms_300mhz", number(millis(DELTA(BUSY))));
 }
 
-static void print(const struct infer *in)
+/* Without clicks, or with nothing else, there is no area under the curve. */
+static void auc_text(char text[16], double auc)
+{
+	if (isnan(auc))
+		strcpy(text, "undefined");
+	else
+		snprintf(text, 16, "%.6f", auc);
+}
+
+static void print(FILE *to, const struct infer *in)
 {
 	const struct csm_totals *t;
+	char auc[2][16];
 
-	printf("%llu impressions", (ull)in->n);
+	auc_text(auc[0], csm_auc(in->score, in->label, in->n));
+	auc_text(auc[1], csm_auc(in->golden, in->label, in->n));
+	fprintf(to, "%llu impressions", (ull)in->n);
 	if (in->tsv.bad)
-		printf(", %llu malformed lines left out", (ull)in->tsv.bad);
-	printf("\nAUC %.6f, log-loss %.6f; golden model: AUC %.6f, log-loss %.6f\n",
-	       csm_auc(in->score, in->label, in->n), csm_logloss(in->score, in->label, in->n),
-	       csm_auc(in->golden, in->label, in->n), csm_logloss(in->golden, in->label, in->n));
+		fprintf(to, ", %llu malformed lines left out", (ull)in->tsv.bad);
+	fprintf(to, "\nAUC %s, log-loss %.6f; golden model: AUC %s, log-loss %.6f\n", auc[0],
+		csm_logloss(in->score, in->label, in->n), auc[1],
+		csm_logloss(in->golden, in->label, in->n));
 	if (in->device) {
 		t = csm_device_totals(in->device);
-		printf("scores that differ from the golden model in any bit: %llu\n"
-		       "rows: %llu from device DRAM, %llu from TT cores, %llu from the drive\n"
-		       "bytes: %llu from host, %llu to host by DMA; %llu P2P, %llu bounced\n"
-		       "%llu commands, %llu doorbell writes, %llu interrupts, %llu batches\n",
-		       (ull)in->differ, (ull)t->rows_dram, (ull)t->rows_tt, (ull)t->rows_nvme,
-		       (ull)DELTA(HOST_RD), (ull)DELTA(HOST_WR), (ull)t->p2p_bytes,
-		       (ull)t->bounce_bytes, (ull)DELTA(COMMANDS),
-		       (ull)DELTA(DOORBELLS),
-		       (ull)(in->after.interrupts - in->before.interrupts), (ull)t->batches);
-		printf("device cycles: EMB %llu, TT %llu, INTERACT %llu, MLP %llu, any of them %llu\n"
-		       "modelled, not measured: %.3f ms at 300 MHz, %.3f us an impression (fp unit: %s)\n",
-		       (ull)DELTA(BUSY_EMB), (ull)DELTA(BUSY_TT), (ull)DELTA(BUSY_INTERACT),
-		       (ull)DELTA(BUSY_MLP), (ull)DELTA(BUSY), millis(DELTA(BUSY)),
-		       millis(DELTA(BUSY)) * 1e3 / (double)in->n, fp_unit(in));
+		fprintf(to, "scores that differ from the golden model in any bit: %llu\n"
+			"rows: %llu from device DRAM, %llu from TT cores, %llu from the drive\n"
+			"bytes: %llu from host, %llu to host by DMA; %llu P2P, %llu bounced\n"
+			"commands %llu, doorbell writes %llu, interrupts %llu, batches %llu\n",
+			(ull)in->differ, (ull)t->rows_dram, (ull)t->rows_tt, (ull)t->rows_nvme,
+			(ull)DELTA(HOST_RD), (ull)DELTA(HOST_WR), (ull)t->p2p_bytes,
+			(ull)t->bounce_bytes, (ull)DELTA(COMMANDS),
+			(ull)DELTA(DOORBELLS),
+			(ull)(in->after.interrupts - in->before.interrupts), (ull)t->batches);
+		fprintf(to, "device cycles: EMB %llu, TT %llu, INTERACT %llu, MLP %llu, any of them %llu\n"
+			"modelled, not measured: %.3f ms at 300 MHz, %.3f us an impression (fp unit: %s)\n",
+			(ull)DELTA(BUSY_EMB), (ull)DELTA(BUSY_TT), (ull)DELTA(BUSY_INTERACT),
+			(ull)DELTA(BUSY_MLP), (ull)DELTA(BUSY), millis(DELTA(BUSY)),
+			millis(DELTA(BUSY)) * 1e3 / (double)in->n, fp_unit(in));
 	}
-	if (in->output_path)
-		printf("scores: %s\n", in->output_path);
+	if (in->output_path && in->output != stdout)
+		fprintf(to, "scores: %s\n", in->output_path);
 }
 
 static int finish(struct infer *in)
@@ -390,7 +406,7 @@ static int finish(struct infer *in)
 	else if (in->cli->json && !json_dumpf(report, stdout, JSON_INDENT(2)))
 		putchar('\n');
 	else if (!in->cli->json)
-		print(in);
+		print(in->output == stdout ? stderr : stdout, in);
 	json_decref(report);
 	if (!code && in->differ) {
 		fprintf(stderr, "csrec infer: %llu scores differ from the golden model, first of line %llu\n",
@@ -451,7 +467,7 @@ static void infer_free(struct infer *in)
 	csm_device_destroy(in->device);
 	if (in->dev)
 		csrec_close(in->dev);
-	if (in->output)
+	if (in->output && in->output != stdout)
 		fclose(in->output);
 	if (in->details)
 		fclose(in->details);
@@ -546,6 +562,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (!in.input_path)
 		return cli_fail(cli, CLI_USAGE, "--input is needed");
+	if (cli->json && in.output_path && !strcmp(in.output_path, "-"))
+		return cli_fail(cli, CLI_USAGE, "--output - and --json: both want standard output");
 	code = infer(&in);
 	infer_free(&in);
 	return code;
@@ -562,7 +580,8 @@ const struct command cmd_infer = {
 		"                    by hand; --placement is the same option\n"
 		"  --input FILE      click log, - for standard input\n"
 		"  --limit N         impressions to score (default: all)\n"
-		"  -o, --output FILE writes the scores, one a line, in the order of the input\n"
+		"  -o, --output FILE writes the scores, one a line, in the order of the input; - is\n"
+		"                    standard output, and the summary then goes to standard error\n"
 		"  --details FILE    writes line, label, score of each impression\n"
 		"  --report FILE     writes all figures as JSON\n"
 		"  --batch N         impressions per submission (default 64)\n"

@@ -165,7 +165,8 @@ static void print_text(const char *name, const struct csrec_info *i, const struc
 		printf("\nquota      %s of DRAM and %u queues for a process", cli_bytes(i->quota_dram),
 		       i->quota_queues);
 	printf("\n");
-	printf("driver     %llu commands, %llu doorbells, %llu interrupts, %llu bytes P2P, %llu bounced, %s pinned\n",
+	printf("driver     commands %llu and doorbells %llu, without those of mapped queues;\n"
+	       "           interrupts %llu, bytes P2P %llu, bounced %llu, pinned %s\n",
 	       (unsigned long long)st->commands, (unsigned long long)st->doorbells,
 	       (unsigned long long)st->interrupts, (unsigned long long)st->p2p_bytes,
 	       (unsigned long long)st->bounce_bytes, cli_bytes(st->pinned_bytes));
@@ -208,6 +209,7 @@ const struct command cmd_info = {
 	.name = "info",
 	.help = "info [--device DEV] [--json]\n\n"
 		"Shows the versions of library, driver and device, memory, limits, engines, and the\n"
-		"counters of driver and device since the driver was loaded.\n",
+		"counters of driver and device since the driver was loaded. What goes over a queue that\n"
+		"a process has mapped is counted by the device only.\n",
 	.run = run,
 };

@@ -26,19 +26,12 @@ static void names(char *buf, size_t len, const struct sys_user *users, size_t n)
 		snprintf(buf + at, len - at, " and %zu more", n - 4);
 }
 
-static int write_reset(const char *bdf)
+static int open_reset(const char *bdf)
 {
 	char path[PATH_MAX];
-	int fd, err = 0;
 
 	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/reset", sys_root(), bdf);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	if (write(fd, "1", 1) != 1)
-		err = errno;
-	close(fd);
-	return err;
+	return open(path, O_WRONLY | O_CLOEXEC);
 }
 
 static int reset(const struct cli *cli, const struct csrec_found *d, bool force)
@@ -47,7 +40,7 @@ static int reset(const struct cli *cli, const struct csrec_found *d, bool force)
 	struct sys_user users[MAX_USERS];
 	char method[64], list[256] = "", was[32], is[32];
 	size_t n;
-	int err;
+	int fd, err = 0;
 
 	sys_line(method, sizeof(method), "%s/bus/pci/devices/%s/reset_method", sys_root(), d->bdf);
 	method[strcspn(method, " ")] = 0;
@@ -60,12 +53,18 @@ static int reset(const struct cli *cli, const struct csrec_found *d, bool force)
 					what, list);
 	}
 	snprintf(was, sizeof(was), "%s", sys_attr(d, "state"));
-	if (!cli->json) {
+	fd = open_reset(d->bdf);
+	if (fd < 0)
+		err = errno;
+	if (fd >= 0 && !cli->json) {
 		printf("%s: resetting by %s%s%s%s\n", what, method[0] ? method : "what the kernel has",
-		       n ? ", in use by " : "", list, n ? ": their contexts die" : "");
+		       n ? ", in use by " : "", cli_clean(list), n ? ": their contexts die" : "");
 		fflush(stdout);
 	}
-	err = write_reset(d->bdf);
+	if (fd >= 0 && write(fd, "1", 1) != 1)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
 	if (err == ENOENT)
 		return cli_fail(cli, CLI_FAIL, "%s: the kernel has no way to reset it", what);
 	if (err == EACCES || err == EPERM)

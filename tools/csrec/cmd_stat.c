@@ -36,10 +36,11 @@ static void print_json(const struct sys_sample *s)
 
 static void print_totals(const struct csrec_found *d, const struct sys_sample *s)
 {
-	printf("%s since the driver took it\n", d->node);
+	printf("%s since the driver took it; commands and doorbells without mapped queues\n",
+	       d->node);
 	for (size_t i = 0; i < SYS_COUNTERS; i++)
 		printf("  %-18s %" PRIu64 "\n", sys_counters[i], s->counters[i]);
-	printf("counted by the device\n");
+	printf("counted by the device, mapped queues included\n");
 	for (size_t i = 0; i < SYS_HW_COUNTERS; i++)
 		printf("  %-18s %" PRIu64 "\n", sys_hw_counters[i], s->hw[i]);
 }
@@ -57,13 +58,11 @@ static void print_head(void)
 
 static void print_row(const struct sys_sample *s)
 {
-	uint64_t cycles = sys_hw_counter(s, "cycles");
-
 	for (size_t i = 0; i < COUNT(columns); i++)
 		printf("%*" PRIu64 " ", i == 1 ? 7 : i < 3 ? 9 : 11, sys_hw_counter(s, columns[i]));
 	printf("%11" PRIu64 " %11" PRIu64 " %6.1f\n", sys_counter(s, "p2p_bytes"),
 	       sys_counter(s, "bounce_bytes"),
-	       cycles ? 100.0 * sys_hw_counter(s, "busy") / cycles : 0);
+	       sys_busy(sys_hw_counter(s, "busy"), sys_hw_counter(s, "cycles")));
 	fflush(stdout);
 }
 
@@ -162,7 +161,8 @@ const struct command cmd_stat = {
 	.help = "stat [--device DEV] [--interval SECONDS [--count N]] [--json]\n\n"
 		"Shows the counters of driver and device since the driver took the device. They only\n"
 		"grow, but for pinned_bytes, which is what is pinned now; a reset of the device does\n"
-		"not set them back. Needs no privilege.\n\n"
+		"not set them back. What goes over a queue that a process has mapped is not seen by\n"
+		"the driver, and is only in the device's counters. Needs no privilege.\n\n"
 		"  --interval SECONDS  every so often a line of what was added since the last one\n"
 		"  --count N           ends after N lines; needed with --json\n",
 	.run = run,

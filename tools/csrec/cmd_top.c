@@ -137,7 +137,7 @@ static void line(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(buf, sizeof(buf), fmt, ap);
 	va_end(ap);
-	printf("%.*s\n", columns, buf);
+	printf("%.*s\n", columns, cli_clean(buf));
 	if (lines_left > 0)
 		lines_left--;
 }
@@ -200,8 +200,8 @@ static void show_device(const struct cli *cli, const struct csrec_found *d)
 		     cli_bytes(onchip));
 		if (rates)
 			line("  %.1f commands/s  busy %.1f%%  P2P %s/s  bounced %s/s  pinned %s",
-			     done / seconds, cycles ? 100.0 * (sys_hw_counter(&now, "busy") -
-			     sys_hw_counter(&s->sample, "busy")) / cycles : 0,
+			     done / seconds, sys_busy(sys_hw_counter(&now, "busy") -
+						      sys_hw_counter(&s->sample, "busy"), cycles),
 			     cli_bytes(RATE(counter, "p2p_bytes")),
 			     cli_bytes(RATE(counter, "bounce_bytes")),
 			     cli_bytes(sys_counter(&now, "pinned_bytes")));

@@ -84,6 +84,10 @@ static int run(int argc, char **argv)
 	struct cli cli = { 0 };
 	int c;
 
+	/* an error in an option is to be told as JSON even if --json comes after it */
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		cli.json |= !strcmp(argv[i], "--json");
+
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:hd:V", longopts, NULL)) != -1) {
 		switch (c) {

@@ -426,6 +426,12 @@ uint64_t sys_hw_counter(const struct sys_sample *s, const char *name)
 	return by_name(sys_hw_counters, SYS_HW_COUNTERS, s->hw, name);
 }
 
+double sys_busy(uint64_t busy, uint64_t cycles)
+{
+	/* each is a file, and the device works on between the reads of the two */
+	return !cycles ? 0 : busy < cycles ? 100.0 * busy / cycles : 100;
+}
+
 /* ---- time ---- */
 
 static volatile sig_atomic_t stop;

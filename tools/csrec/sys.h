@@ -107,6 +107,8 @@ struct sys_sample {
 bool sys_sample(const struct csrec_found *d, struct sys_sample *s);
 /* Index by name; the name must be one of the list. */
 uint64_t sys_counter(const struct sys_sample *s, const char *name);
+/* Percent: what was added to the counter busy of what was added to cycles. */
+double sys_busy(uint64_t busy, uint64_t cycles);
 uint64_t sys_hw_counter(const struct sys_sample *s, const char *name);
 
 /* Sleeps; false if a signal asked to stop. sys_stoppable() first. */

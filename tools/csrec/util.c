@@ -6,6 +6,18 @@
 #include <stdlib.h>
 #include "cli.h"
 
+char *cli_clean(char *text)
+{
+	for (unsigned char *s = (unsigned char *)text; *s; s++) {
+		/* U+0080 to U+009f are control characters too: two bytes in UTF-8 */
+		if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f)
+			*s++ = '?', *s = '?';
+		else if (*s < ' ' || *s == 0x7f)
+			*s = '?';
+	}
+	return text;
+}
+
 int cli_fail(const struct cli *cli, enum cli_exit code, const char *fmt, ...)
 {
 	char msg[1024];
@@ -15,14 +27,15 @@ int cli_fail(const struct cli *cli, enum cli_exit code, const char *fmt, ...)
 	vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
 
-	fflush(stdout);
-	fprintf(stderr, "csrec%s%s: %s\n", cli->cmd ? " " : "", cli->cmd ? cli->cmd->name : "", msg);
 	if (cli->json) {
 		jw_begin();
 		jw_string("error", msg);
 		jw_uint("exit", code);
 		jw_finish();
 	}
+	fflush(stdout);
+	fprintf(stderr, "csrec%s%s: %s\n", cli->cmd ? " " : "", cli->cmd ? cli->cmd->name : "",
+		cli_clean(msg));
 	return code;
 }
 

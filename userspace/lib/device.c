@@ -279,6 +279,7 @@ EXPORT int csrec_mem_alloc_aligned(struct csrec_dev *dev, uint32_t kind, uint64_
 	bool dram = kind == CSREC_REGION_DRAM;
 	struct region *r = NULL;
 	struct csrec_info info;
+	uint64_t free_bytes;
 	char what[80];
 	int ret;
 
@@ -310,8 +311,9 @@ EXPORT int csrec_mem_alloc_aligned(struct csrec_dev *dev, uint32_t kind, uint64_
 		info.size = sizeof(info);
 		if (csrec_ioctl(dev, CSREC_IOC_GET_INFO, &info))
 			return csrec_fail(ENOMEM, "%s: not enough left", what);
-		return csrec_fail(ENOMEM, "%s: %llu bytes are free, not all in one piece", what,
-				  (ull)(dram ? info.dram_free : info.onchip_free));
+		free_bytes = dram ? info.dram_free : info.onchip_free;
+		return csrec_fail(ENOMEM, "%s: %llu bytes are free%s", what, (ull)free_bytes,
+				  len > free_bytes ? "" : ", but not in one piece");
 	case ENOSPC:
 		return csrec_fail(ENOSPC, "%s: no region slot left in the device", what);
 	case EDQUOT:

@@ -693,7 +693,8 @@ static int load(struct csm_model *m, const char *path, struct how how, struct cs
 	int fd, ret;
 
 	memset(m, 0, sizeof(*m));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* a FIFO would wait for its other end */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st)) {
 		ret = csm_fail(err, -errno, "%s: %s", path, strerror(errno));
 		goto out;

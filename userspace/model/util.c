@@ -98,7 +98,7 @@ double csm_auc(const float *score, const uint8_t *label, size_t n)
 		i = j;
 	}
 	free(v);
-	return pairs / (clicks * others);
+	return clicks && others ? pairs / (clicks * others) : NAN;
 }
 
 double csm_logloss(const float *score, const uint8_t *label, size_t n)
