@@ -382,6 +382,43 @@ def test_command():
     tap(code == 0 and 6144 < r["bytes_after"] <= 8192, "csrec tt: --max-bytes is kept, and used")
     code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--max-error", "0.8", "-o", out)
     tap(code == 0 and 0.7 < r["relative_error"] <= 0.8, "csrec tt: --max-error is kept, and used")
+    # numpy reads what is exported, and what numpy writes is imported
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--ranks", "5,6", "--export", path("c.npz"), "-o", out)
+    with np.load(path("c.npz")) as f:
+        got = [f[f"tt_cores.{k}"] for k in range(3)]
+    rr = [1, 5, 6, 1]
+    tap(code == 0 and [g.shape for g in got] == [(1, r["p"][k], rr[k] * r["q"][k] * rr[k + 1]) for k in range(3)] and
+        np.abs(full([g.reshape(r["p"][k], rr[k], r["q"][k], rr[k + 1]) for k, g in enumerate(got)])[:4000] -
+               table_of(out, "C4")).max() < 1e-6, "csrec tt: --export is what np.load() and FBTT-Embedding take")
+    rng = np.random.default_rng(9)
+    mine = random_cores(rng, [20, 20, 10], [2, 2, 4], [1, 3, 7, 1])
+    np.savez(path("mine.npz"), **{f"tt_cores.{k}": g.reshape(1, len(g), -1) for k, g in enumerate(mine)})
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--import", path("mine.npz"), "-o", out)
+    want = np.linalg.norm(full(mine) - before) / norm
+    tap(code == 0 and r["ranks"] == [3, 7] and np.abs(table_of(out, "C4") - full(mine)).max() < 1e-4 and
+        abs(r["relative_error"] - want) < 1e-5 * want, "csrec tt: --import of what np.savez() wrote")
+    code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--ranks", "3,4,3", "--export", path("c4.npz"))
+    with np.load(path("c4.npz")) as f:
+        tap(code == 0 and len(f.files) == 4, "csrec tt: four cores are exported")
+    got = probe("mutate", shape([1, 1, 1], [2, 2, 4]), path("mine.npz"), 1500)
+    tap(int(got["refusals"]) > 1000 and got.get("r") == "1 3 7 1",
+        f"1500 damaged .npz under sanitizers: {got['refusals']} refused, none overruns")
+    raw = open(path("mine.npz"), "rb").read()
+    nan = [g.copy() for g in mine]
+    nan[1][0, 0, 0, 0] = np.nan
+    for name, content in (("cut short", raw[:-30]), ("empty", b""), ("a bit turned", raw[:400] + bytes([raw[400] ^ 1]) + raw[401:]),
+                          ("NaN", nan), ("two cores", mine[:2]), ("ranks that do not meet", [mine[0], mine[0], mine[2]]),
+                          ("too few rows", [mine[0][:3], mine[1], mine[2]])):
+        if isinstance(content, bytes):
+            open(path("x.npz"), "wb").write(content)
+        else:
+            np.savez(path("x.npz"), **{f"tt_cores.{k}": g.reshape(1, len(g), -1) for k, g in enumerate(content)})
+        code, r, said = csrec("tt", "--model", MODEL, "--table", "C4", "--import", path("x.npz"), "-o", path("x.crm"))
+        tap(code == 7 and not os.path.exists(path("x.crm")) and path("x.npz") in said,
+            f"csrec tt refuses: --import of {name}: {said.strip()}")
+    np.savez_compressed(path("x.npz"), **{f"tt_cores.{k}": g.reshape(1, len(g), -1) for k, g in enumerate(mine)})
+    code, r, said = csrec("tt", "--model", MODEL, "--table", "C4", "--import", path("x.npz"), "-o", path("x.crm"))
+    tap(code == 7 and "compressed" in said, f"csrec tt refuses: {said.strip()}")
     csrec("profile", "--format", "criteo", "--input", TSV, "--model", MODEL, "-o", path("s.json"))
     code, r, _ = csrec("tt", "--model", MODEL, "--table", "C4", "--ranks", "6,6", "--stats", path("s.json"), "-o", out)
     ids = np.array([int(line.split("\t")[14 + 3] or "0", 16) for line in open(TSV)]) % len(before)
@@ -406,7 +443,8 @@ def test_command():
             ("ranks beyond the golden model with --labels", {"--ranks": "40,40", "--labels": TSV}, 2),
             ("statistics that are none", {"--stats": TSV}, 7), ("labels that are none", {"--labels": MODEL}, 7),
             ("a model cut short", {"--model": bad_model}, 7), ("no model", {"--model": path("none")}, 7),
-            ("output onto the model", {"--model": copy, "-o": copy}, 2)):
+            ("output onto the model", {"--model": copy, "-o": copy}, 2),
+            ("cores onto the model", {"--model": copy, "--export": copy}, 2)):
         args = [x for pair in {**good, **change}.items() for x in pair]
         code, r, said = csrec("tt", *args)
         tap(code == want and r.get("exit") == want and said.startswith("csrec tt: ") and

@@ -10,6 +10,7 @@
  *	probe bag SHAPE PREFIX NROWS IDS OFFSETS WEIGHTS OUT
  *	probe auto D NROWS DIM
  *	probe bytes SHAPE BYTES MAX-RANK
+ *	probe mutate SHAPE NPZ N		imports N damaged copies of the file
  *	probe time SHAPE PREFIX NROWS IDS OFFSETS REPEAT
  *
  * Prints "key value" lines; what a function refused as "refused ERRNO MESSAGE".
@@ -145,6 +146,33 @@ int main(int argc, char **argv)
 		return result(ret, NULL);
 	}
 	shape(argv[2]);
+	if (!strcmp(what, "mutate")) {
+		uint8_t *file = load(argv[3], &len), old;
+		uint64_t rnd = 1;
+		int refused = 0;
+
+		for (int i = 0; i < atoi(argv[4]); i++) {
+			char path[500];
+			size_t at;
+
+			rnd = rnd * 6364136223846793005u + 1442695040888963407u;
+			/* the directory at the end more often than the rest */
+			at = i % 2 ? len - 1 - (rnd >> 33) % 250 : (rnd >> 33) % len;
+			old = file[at];
+			file[at] = rnd >> 24;
+			snprintf(path, sizeof(path), "%s.mut", argv[3]);
+			save(path, file, i % 5 ? len : at);
+			file[at] = old;
+			refused += !!tt_import(&s, path, cores, &err);
+			tt_free(cores);
+		}
+		printf("refusals %d\n", refused);
+		ret = tt_import(&s, argv[3], cores, &err);
+		free(file);
+		if (!ret)
+			show("r", s.r, s.d + 1);
+		return result(ret, NULL);
+	}
 	if (!strcmp(what, "bytes")) {
 		ret = tt_ranks_for_bytes(&s, strtoull(argv[3], NULL, 10), atoi(argv[4]), &err);
 		if (!ret) {

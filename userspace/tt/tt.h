@@ -118,4 +118,17 @@ int tt_embedding_bag(const struct tt_shape *s, const float *const *cores, uint64
 		     const uint32_t *ids, const uint32_t *offsets, uint32_t nbags,
 		     const float *weights, float *out, struct csm_err *err);
 
+/*
+ * Cores as an .npz of arrays tt_cores.0 .. tt_cores.(d-1), float32 [1][p_k][r_k * q_k * r_{k+1}]: the
+ * shapes, and the names, of FBTT-Embedding's parameters; np.load() and np.savez() read and
+ * write it. The file appears when it is complete.
+ */
+int tt_export(const struct tt_shape *s, const float *const *cores, const char *path,
+	      struct csm_err *err);
+/*
+ * The reverse, for s->d and s->q given; p and r follow from the arrays' shapes. -EBADMSG: damaged
+ * file; -EINVAL: other arrays, compressed ones, values that are not finite.
+ */
+int tt_import(struct tt_shape *s, const char *path, float **cores, struct csm_err *err);
+
 #endif /* TT_H */

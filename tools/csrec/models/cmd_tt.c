@@ -24,7 +24,7 @@ typedef unsigned long long ull;
 
 struct work {
 	const struct cli *cli;
-	const char *model_path, *table_name, *labels, *stats, *out;
+	const char *model_path, *table_name, *labels, *stats, *out, *export, *import;
 	const char *p, *q, *ranks, *max_error;
 	uint64_t max_bytes;
 	struct csm_model m;
@@ -120,17 +120,17 @@ static int make_shape(struct work *w)
 	int ret = 0;
 
 	if (w->p) {
-		n[0] = list(w, "--shape", w->p, w->s.p, 3, UINT32_MAX);
+		n[0] = list(w, "--shape", w->p, w->s.p, TT_MAX, UINT32_MAX);
 		if (!n[0])
 			return CLI_USAGE;
 	}
 	if (w->q) {
-		n[1] = list(w, "--q", w->q, w->s.q, 3, TT_DIM_MAX);
+		n[1] = list(w, "--q", w->q, w->s.q, TT_MAX, TT_DIM_MAX);
 		if (!n[1])
 			return CLI_USAGE;
 	}
 	if (w->ranks) {
-		n[2] = list(w, "--ranks", w->ranks, w->s.r + 1, 2, MODEL_RANK);
+		n[2] = list(w, "--ranks", w->ranks, w->s.r + 1, TT_MAX - 1, MODEL_RANK);
 		if (!n[2]++)
 			return CLI_USAGE;
 	}
@@ -140,12 +140,25 @@ static int make_shape(struct work *w)
 		if (n[i] && n[i] != d)
 			return cli_fail(w->cli, CLI_USAGE,
 					"--shape, --q and --ranks (one less) differ in the number of cores");
+	if (d > 3 && w->out)
+		return cli_fail(w->cli, CLI_USAGE, "a model has three cores at most; %u can only be exported", d);
 	w->s.d = d;
 	w->s.r[0] = w->s.r[d] = 1;
 	if (!n[0])
 		ret = tt_auto_p(&w->s, t->nrows, &err);
 	if (!ret && !n[1])
 		ret = tt_auto_q(&w->s, t->dim, &err);
+	if (!ret && w->import) {
+		ret = tt_import(&w->s, w->import, w->cores, &err);
+		if (ret)
+			return fail(w, ret, NULL, &err);
+		for (uint32_t k = 1; k < d; k++)
+			if (w->s.r[k] > MODEL_RANK)
+				return cli_fail(w->cli, CLI_BAD_INPUT, "%s: rank %u: it may be 1 to %d",
+						w->import, w->s.r[k], MODEL_RANK);
+		ret = tt_check(&w->s, t->nrows, t->dim, &err);
+		return ret ? fail(w, ret, w->import, &err) : 0;
+	}
 	if (!ret && w->max_bytes)
 		ret = tt_ranks_for_bytes(&w->s, w->max_bytes, DEVICE_RANK, &err);
 	if (!ret && !w->max_error)
@@ -200,7 +213,10 @@ static int decompose(struct work *w)
 			csm_row(&w->m, w->table, i, w->unpacked + (size_t)i * t->dim);
 		rows = w->unpacked;
 	}
-	if (w->max_error) {
+	if (w->import) {
+		ret = tt_measure(&w->s, (const float *const *)w->cores, rows, t->nrows, w->weight, NULL,
+				 &w->e, &err);
+	} else if (w->max_error) {
 		char *end;
 		double to = strtod(w->max_error, &end);
 
@@ -254,6 +270,20 @@ static int put_tables(const struct work *w, struct csm_writer *out, const void *
 	return ret;
 }
 
+/* Would writing to path destroy what is read? */
+static int check_overwrite(const struct work *w, const char *path)
+{
+	const char *const read[] = { w->model_path, w->stats, w->labels, w->import };
+	struct stat a, b;
+
+	if (!path || stat(path, &a))
+		return 0;
+	for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++)
+		if (read[i] && !stat(read[i], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+			return cli_fail(w->cli, CLI_USAGE, "%s: is read, and would be overwritten", path);
+	return 0;
+}
+
 /* All sections as they were, but for this table's */
 static int write_model(struct work *w)
 {
@@ -261,11 +291,8 @@ static int write_model(struct work *w)
 	const struct csm_dirent *dir = (const void *)((const char *)w->m.data + h->dir_off);
 	struct csm_writer *out;
 	struct csm_err err;
-	struct stat a, b;
 	int ret = 0;
 
-	if (!stat(w->out, &a) && !stat(w->model_path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-		return cli_fail(w->cli, CLI_USAGE, "%s: is the model, and would be overwritten", w->out);
 	out = csm_writer_open(w->out, &err);
 	if (!out)
 		return cli_fail(w->cli, CLI_FAIL, "%s", err.msg);
@@ -435,7 +462,8 @@ static void report(const struct work *w)
 		jw_double("relative_error", e->relative);
 		if (w->weight)
 			jw_double("weighted_error", e->weighted);
-		jw_double("bound", e->bound);
+		if (!w->import)
+			jw_double("bound", e->bound);
 		jw_double("mean_row_error", e->mean_row);
 		jw_double("worst_row_error", e->worst_row);
 		jw_uint("worst_row", e->worst);
@@ -448,7 +476,10 @@ static void report(const struct work *w)
 			jw_double("logloss_before", w->logloss[0]);
 			jw_double("logloss_after", w->logloss[1]);
 		}
-		jw_string("model", w->out);
+		if (w->out)
+			jw_string("model", w->out);
+		if (w->export)
+			jw_string("cores", w->export);
 		jw_finish();
 		return;
 	}
@@ -459,7 +490,9 @@ static void report(const struct work *w)
 	printf("%s\n%s", on_device(w) ? "" : " (more than the device can do)", cli_bytes(before));
 	printf(" to %s, a ratio of %.2f\n", cli_bytes(after), (double)before / after);
 	/* with weights the bound is one of the weighted table */
-	if (w->weight)
+	if (w->import && !w->weight)
+		printf("relative error %.6g\n", e->relative);
+	else if (w->weight)
 		printf("relative error %.6g, weighted by accesses %.6g\n", e->relative, e->weighted);
 	else
 		printf("relative error %.6g (Frobenius; at most %.6g by what was cut off)\n",
@@ -469,12 +502,22 @@ static void report(const struct work *w)
 	if (w->scored)
 		printf("%llu impressions: AUC %.6f before, %.6f after; log-loss %.6f, %.6f\n",
 		       (ull)w->impressions, w->auc[0], w->auc[1], w->logloss[0], w->logloss[1]);
-	printf("model: %s\n", w->out);
+	if (w->export)
+		printf("cores: %s\n", w->export);
+	if (w->out)
+		printf("model: %s\n", w->out);
 }
 
 static int all(struct work *w)
 {
-	int code = find_table(w);
+	int code = check_overwrite(w, w->out);
+
+	if (!code)
+		code = check_overwrite(w, w->export);
+	if (!code && w->out && w->export && !strcmp(w->out, w->export))
+		code = cli_fail(w->cli, CLI_USAGE, "%s: cannot be both model and cores", w->out);
+	if (!code)
+		code = find_table(w);
 
 	if (!code && w->labels && strcmp(w->m.format, CSM_INPUT_CRITEO))
 		code = cli_fail(w->cli, CLI_BAD_INPUT, "%s: its input is no click log: --labels cannot be read for it",
@@ -490,7 +533,13 @@ static int all(struct work *w)
 				DEVICE_RANK, DEVICE_DIM, CSREC_TT_MAX_SLICE);
 	if (!code && w->labels)
 		code = score(w, &w->m, &w->auc[0], &w->logloss[0]);
-	if (!code)
+	if (!code && w->export) {
+		struct csm_err err;
+		int ret = tt_export(&w->s, (const float *const *)w->cores, w->export, &err);
+
+		code = ret ? fail(w, ret, NULL, &err) : 0;
+	}
+	if (!code && w->out)
 		code = write_model(w);
 	if (!code && w->labels)
 		code = score_after(w);
@@ -511,6 +560,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		{ "max-bytes", required_argument, NULL, 'b' },
 		{ "stats", required_argument, NULL, 's' },
 		{ "labels", required_argument, NULL, 'l' },
+		{ "export", required_argument, NULL, 'E' },
+		{ "import", required_argument, NULL, 'I' },
 		{ "output", required_argument, NULL, 'o' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -549,6 +600,12 @@ static int run(struct cli *cli, int argc, char **argv)
 		case 'l':
 			w.labels = optarg;
 			break;
+		case 'E':
+			w.export = optarg;
+			break;
+		case 'I':
+			w.import = optarg;
+			break;
 		case 'o':
 			w.out = optarg;
 			break;
@@ -558,10 +615,14 @@ static int run(struct cli *cli, int argc, char **argv)
 	}
 	if (cli_no_args(cli, argc, argv))
 		return CLI_USAGE;
-	if (!w.model_path || !w.table_name || !w.out)
-		return cli_fail(cli, CLI_USAGE, "--model, --table and -o are needed; see csrec tt --help");
-	if (!!w.ranks + !!w.max_error + !!w.max_bytes != 1)
-		return cli_fail(cli, CLI_USAGE, "one of --ranks, --max-error and --max-bytes is needed");
+	if (!w.model_path || !w.table_name || (!w.out && !w.export))
+		return cli_fail(cli, CLI_USAGE, "--model, --table and -o or --export are needed; see csrec tt --help");
+	if (!!w.ranks + !!w.max_error + !!w.max_bytes + !!w.import != 1)
+		return cli_fail(cli, CLI_USAGE, "one of --ranks, --max-error, --max-bytes and --import is needed");
+	if (w.import && w.p)
+		return cli_fail(cli, CLI_USAGE, "--shape: --import has it from the file");
+	if (w.labels && !w.out)
+		return cli_fail(cli, CLI_USAGE, "--labels needs -o: the new model is what is scored");
 	ret = csm_model_load(&w.m, w.model_path, &err);
 	if (ret)
 		return fail(&w, ret, NULL, &err);
@@ -575,15 +636,18 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command cmd_tt = {
 	.name = "tt",
-	.help = "tt --model MODEL --table N|NAME (--ranks R | --max-error E | --max-bytes B)\n"
-		"                [OPTION]... -o OUT\n\n"
+	.help = "tt --model MODEL --table N|NAME (--ranks R | --max-error E | --max-bytes B |\n"
+		"                --import FILE) [OPTION]... (-o OUT | --export FILE)\n\n"
 		"Writes MODEL with one table in tensor-train form (TT-SVD) to OUT, and prints what\n"
 		"that costs: errors, compression ratio and, with --labels, AUC before and after.\n\n"
 		"  --model MODEL      a model container\n"
 		"  --table N|NAME     which table, by name or by number from 0\n"
-		"  --ranks R1,R2      ranks, up to 256 (one number: two cores)\n"
+		"  --ranks R1,R2      ranks, up to 256 (one number: two cores; three numbers:\n"
+		"                     four, for --export only)\n"
 		"  --max-error E      or the least ranks up to 32 with a relative error up to E\n"
 		"  --max-bytes B      or the largest equal ranks up to 32 that fit B bytes\n"
+		"  --import FILE      or cores from an .npz of FBTT-Embedding's tt_cores.0 and so on,\n"
+		"                     float32 [1, p, r q r'], which --q says how to read\n"
 		"  --shape P0,P1,P2   digits of a row, most significant first; their product is at\n"
 		"                     least the rows, those missing are zeros (default: as equal\n"
 		"                     as can be)\n"
@@ -591,6 +655,7 @@ const struct command cmd_tt = {
 		"                     the most balanced factors)\n"
 		"  --stats STATS.json errors count by accesses, as csrec profile found them\n"
 		"  --labels TSV       a Criteo click log that the golden model scores\n"
+		"  --export FILE      write the cores to such an .npz\n"
 		"  -o, --output OUT   the new model\n",
 	.run = run,
 };

@@ -3,7 +3,7 @@
 # tt: linear algebra.
 
 extra_cflags += -I$(top)/userspace/tt
-model_libs += $(LIBO)/libcsrec-tt.a -llapacke -lopenblas
+model_libs += $(LIBO)/libcsrec-tt.a -llapacke -lopenblas -lz
 
 $(LIBO)/libcsrec-tt.a: FORCE
 	$(MAKE) -C $(top)/userspace/tt O=$(LIBO)
