@@ -53,11 +53,7 @@ demo-args: kernel-arg
 	@case $$LIMIT in '' | *[!0-9]* | 0* | ?????????????*) \
 		echo "demo: LIMIT must be a number above 0, of 12 digits at most, not '$$LIMIT'" >&2; exit 2 ;; esac
 
-# Before the build, which both have as well.
 .PHONY: kernel-arg test-arg
-shell vm-test: kernel-arg
-vm-test: test-arg
-
 kernel-arg:
 	@case $$KERNEL in p2p | nop2p) ;; *) \
 		echo "make: KERNEL must be p2p or nop2p, not '$$KERNEL'" >&2; exit 2 ;; esac
@@ -99,10 +95,10 @@ bench-profile: lab
 bench-tt: lab
 	@$(LAB) make -C tests/tt bench
 
-shell: build
+shell: kernel-arg build
 	@$(LAB) tools/lab/vm --kernel '$(KERNEL)' --shell -- tests/guest/shell.sh
 
-vm-test: build
+vm-test: kernel-arg test-arg build
 	@$(LAB) tests/guest/host.sh '$(KERNEL)' '$(T)'
 
 # Made in the lab, which sees nothing of this machine, and copied from there.
