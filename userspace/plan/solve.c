@@ -449,22 +449,21 @@ static int by_pack_key(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Devices with dense work as the LP has them, and what that leaves of each resource. */
-static void round_dense(const struct lp *l, struct plan_solution *s, double (*left)[ROWS])
+/* m devices with dense work, rather those of the LP, and what that leaves of each resource. */
+static void round_dense(const struct lp *l, uint32_t m, struct plan_solution *s,
+			double (*left)[ROWS])
 {
 	const struct plan_problem *p = l->p;
-	uint32_t m = 0, least = UINT32_MAX;
-	double y[MAX_GROUPS], most = -1;
+	double y[MAX_GROUPS] = { 0 };
+	uint32_t least;
 
 	memset(s->compute, 0, p->ndevices * sizeof(*s->compute));
-	for (uint32_t k = 0; p->nops && k < p->ndevices; k++) {
-		if (l->dense[k] > most) {
-			most = l->dense[k];
-			m = k + 1;
-		}
+	for (uint32_t g = 0; m && g < l->ngroups; g++) {
+		for (uint32_t k = 0; k < p->ndevices; k++)
+			y[g] += l->dense[p->ndevices + k * l->ngroups + g];
+		if (p->devices[l->rep[g]].config == PLAN_COMPUTE)
+			y[g] = INFINITY;
 	}
-	for (uint32_t g = 0; m && g < l->ngroups; g++)
-		y[g] = l->dense[p->ndevices + (m - 1) * l->ngroups + g] / fmax(most, 1e-9);
 	for (uint32_t n = 0; n < m; n++) {
 		least = UINT32_MAX;
 		for (uint32_t d = 0; d < p->ndevices; d++)
@@ -494,7 +493,8 @@ static void round_dense(const struct lp *l, struct plan_solution *s, double (*le
  * match: where what is left looks most like what the table wants; else where the scarcest
  * of what is left stays largest.
  */
-static void round_lp(const struct lp *l, const double *x, bool match, struct plan_solution *s)
+static void round_lp(const struct lp *l, const double *x, uint32_t m, bool match,
+		     struct plan_solution *s)
 {
 	const struct plan_problem *p = l->p;
 	uint32_t *order = calloc(p->ntables + 1, sizeof(*order));
@@ -504,7 +504,7 @@ static void round_lp(const struct lp *l, const double *x, bool match, struct pla
 
 	if (!order || !best || !left || !group)
 		abort();
-	round_dense(l, s, left);
+	round_dense(l, m, s, left);
 	for (uint32_t i = 0; i < l->ncols; i++) {
 		const struct col *c = &l->cols[i];
 
@@ -762,6 +762,29 @@ static int infeasible(const struct lp *l, double shortage[MAX_GROUPS][3], struct
 			*more ? more : "no size of the memories alone helps");
 }
 
+/*
+ * The dual function for each number of devices with dense work, of which one at least has its
+ * part as a whole.
+ */
+static double dense_bound(struct lp *l)
+{
+	double least = INFINITY, rest = dual_value(l) / l->scale, cheapest = INFINITY;
+
+	if (!l->p->nops)
+		return 0;
+	for (uint32_t m = 1; m <= l->p->ndevices; m++)
+		cheapest = fmin(cheapest, priced_dense(l, m));
+	for (uint32_t m = 1; m <= l->p->ndevices; m++) {
+		double part = INFINITY;
+
+		for (uint32_t g = 0; g < l->ngroups; g++)
+			if (l->p->devices[l->rep[g]].config != PLAN_MEMORY)
+				part = fmin(part, fixed_time(l, g) + dense_time(l, g, m));
+		least = fmin(least, fmax(rest - cheapest + priced_dense(l, m), part));
+	}
+	return isfinite(least) ? least * l->scale : 0;
+}
+
 static int core(const struct plan_problem *p, const struct plan_options *o, bool tt,
 		struct plan_solution *best, struct plan_certificate *cert, struct csm_err *err)
 {
@@ -797,9 +820,12 @@ static int core(const struct plan_problem *p, const struct plan_options *o, bool
 			}
 		cert->bound = fmax(cert->bound, least);
 	}
-	for (int i = 0; i < 2; i++) {
-		round_lp(&l, x, i, &s);
-		plan_search(p, &s, tt, began + o->time_limit * (i + 2) / 4);
+	cert->bound = fmax(cert->bound, dense_bound(&l));
+	for (uint32_t i = 0; i < 2 * (p->nops ? p->ndevices : 1); i++) {
+		if (!best->excess && best->objective - cert->bound <= o->gap * best->objective)
+			break;
+		round_lp(&l, x, p->nops ? i / 2 + 1 : 0, i % 2, &s);
+		plan_search(p, &s, tt, began + o->time_limit * 3 / 4);
 		keep_better(p, best, &s, "linear program, rounded and improved", cert);
 	}
 	if (best->excess || best->objective - cert->bound > o->gap * best->objective)
