@@ -32,6 +32,7 @@ status=$?
 
 # The oracle's second instance has two devices and fits; stats and devices change here.
 i=$tmp/o/i1
+: >"$tmp/empty.order"
 plan() { "$csrec" plan --model "$i.crm" --stats "${S:-$i.stats}" --devices "${D:-$i.dev}" --batch 64 -o "$tmp/plan.json" "$@"; }
 with_stats() { jq "$1" "$i.stats" >"$tmp/stats"; shift; S=$tmp/stats plan "$@"; }
 with_dev() { jq "$1" "$i.dev" >"$tmp/dev"; shift; D=$tmp/dev plan "$@"; }
@@ -68,6 +69,9 @@ exits "a curve of more rows than there are" 7 "rows" with_stats '.tables[0].curv
 exits "a curve of something else" 7 "curve" with_stats '.tables[0].curve=[{}, null, "x"]'
 exits "a huge pooling factor" 7 "mean" with_stats '.tables[0].pooling.mean=1e300'
 exits "a pooling factor that is a string" 7 "mean" with_stats '.tables[0].pooling.mean="1"'
+exits "no order file" 7 "nothing: No such file" with_stats '.order_file="nothing"'
+exits "an order file elsewhere" 7 "order_file" with_stats '.order_file="o/empty.order"'
+exits "an order past the file" 7 "leave the order file" with_stats '.tables[0].order.count=3'
 exits "tables that are no list" 7 "tables" with_stats '.tables={}'
 exits "devices of another version" 7 "csrec_devices" with_dev '.csrec_devices=0'
 exits "no device" 7 "1..64" with_dev '.devices=[]'
@@ -92,5 +96,8 @@ for at in $(seq 1 197 "$(stat -c %s "$i.stats")"); do
 	[ $? = 7 ] || bad=1
 done
 [ $bad = 0 ] && ok "statistics cut anywhere are refused" || not_ok "statistics cut anywhere are refused"
+
+# with rows in TT form, from parameters to scores
+CSREC=$csrec "$top/tests/plan/pipeline.sh" check "$tmp/pipeline" || failed=1
 echo "1..$n"
 exit $failed

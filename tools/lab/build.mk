@@ -13,8 +13,8 @@ part = @began=$$(date +%s); $(MAKE) $(2) >'$(LOG)/$(1).log' 2>&1 || \
 	{ tail -n 30 '$(LOG)/$(1).log'; echo 'build: $(1) failed; the whole log is $(LOG)/$(1).log'; exit 1; }; \
 	printf '  built  %-26s %4d s\n' '$(1)' $$(($$(date +%s) - began))
 
-.PHONY: all server rtl golden userspace cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
-all: rtl golden cli gen kselftest kselftest-sims guest-lib guest-model $(KERNELS)
+.PHONY: all server rtl golden userspace cli gen kselftest kselftest-sims guest-lib guest-model guest-plan $(KERNELS)
+all: rtl golden cli gen kselftest kselftest-sims guest-lib guest-model guest-plan $(KERNELS)
 
 # part of all devices
 server:
@@ -32,6 +32,8 @@ guest-lib: cli
 	$(call part,guest-lib,-C tests/userspace guest)
 guest-model:
 	$(call part,guest-model,-C tests/model guest)
+guest-plan: cli
+	$(call part,guest-plan,-C tests/plan guest)
 gen:
 	$(call part,csrec-gen,-C tools/gen all)
 $(KERNELS):

@@ -186,6 +186,7 @@ struct csm_placement {
 	uint32_t block;
 };
 
+#define CSM_SLOTS_MAX	(1u << 20)
 #define CSM_BLOCK_MIN	512
 #define CSM_BLOCK_MAX	65536
 

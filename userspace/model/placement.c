@@ -11,7 +11,6 @@
 
 #include "csm.h"
 
-#define SLOTS_MAX	(1u << 20)
 #define FILE_MAX	(256u << 20)
 
 /* Refuses keys that this version does not know: a mistyped one must not be ignored. */
@@ -231,7 +230,7 @@ static int parse_table(struct csm_placement *p, json_t *obj, uint32_t index,
 		return json_object_get(obj, "slots") ?
 		       csm_fail(err, -EINVAL, "%s: 'slots', but no row is cold", where) : 0;
 	}
-	ret = get_uint(obj, where, "slots", 1, SLOTS_MAX, &slots, err);
+	ret = get_uint(obj, where, "slots", 1, CSM_SLOTS_MAX, &slots, err);
 	pl->slots = slots;
 	p->ncold++;
 	return ret;
@@ -317,8 +316,8 @@ static int parse_root(struct csm_placement *p, json_t *root, const char *dir,
 {
 	/* what planners tell besides is for people and for csrec plan */
 	static const char *const known[] = { "csrec_placement", "cold", "tables", "overlay",
-		"devices", "prediction", "certificate", NULL };
-	json_t *tables, *v;
+		"csrec_plan", "devices", "prediction", "certificate", "baselines", NULL };
+	json_t *tables, *devices, *v;
 	uint64_t version;
 	const char *key;
 	int ret;
@@ -335,6 +334,11 @@ static int parse_root(struct csm_placement *p, json_t *root, const char *dir,
 	ret = check_keys(root, "placement", known, err);
 	if (ret)
 		return ret;
+	devices = json_object_get(root, "devices");
+	if (devices && json_array_size(devices) != 1)
+		return csm_fail(err, -EINVAL,
+				"is a plan for %zu devices, and rows can be placed on one only",
+				json_array_size(devices));
 	ret = parse_overlay(p, json_object_get(root, "overlay"), dir, m, err);
 	if (ret)
 		return ret;

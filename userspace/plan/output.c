@@ -4,6 +4,7 @@
 
 #include "output.h"
 
+#define COLD_OFFSET	1048576	/* past what partition tables and boot sectors take */
 #define EXPLAINED	6	/* alternatives that --explain shows */
 
 static const char *tier(const struct plan_problem *p, uint32_t t, const struct plan_choice *c)
@@ -29,8 +30,6 @@ static json_t *table_json(const struct plan_result *r, uint32_t t)
 	}
 	if (c->slots)
 		json_object_set_new(o, "slots", json_integer(c->slots));
-	else
-		json_object_set_new(o, "cold", json_string("none"));
 	return o;
 }
 
@@ -81,7 +80,11 @@ json_t *plan_to_json(const struct plan_result *r)
 		r->cert->optimal, "start", r->cert->start,
 		"baselines", base);
 	if (root && cold)
-		json_object_set_new(root, "cold", json_pack("{s:i}", "block", (int)p->block));
+		json_object_set_new(root, "cold", json_pack("{s:I, s:i}", "offset",
+					(json_int_t)COLD_OFFSET, "block", (int)p->block));
+	if (root && r->overlay)
+		json_object_set_new(root, "overlay", json_pack("{s:s, s:I}", "file", r->overlay,
+					"crc32c", (json_int_t)r->overlay_crc));
 	return root;
 }
 

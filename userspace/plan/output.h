@@ -12,6 +12,8 @@ struct plan_result {
 	const struct plan_certificate *cert;
 	const double *baseline;		/* [PLAN_SOLVERS] */
 	enum plan_solver solver;
+	const char *overlay;		/* name of the file beside the plan, or NULL */
+	uint32_t overlay_crc;
 };
 
 /* PLAN.json: a placement with more keys. NULL without memory. */

@@ -18,7 +18,8 @@ struct plan_tt {
 	uint32_t first, count;
 	uint32_t p[3];
 	uint16_t q[3], r[2];
-	double error;		/* sum of accesses * |row - rebuilt|^2 over that of |row|^2 */
+	double error;		/* sum of accesses * |row - rebuilt|^2 over the table's of |row|^2 */
+	bool measured;		/* it is: of all these rows; else estimated from some */
 };
 
 struct plan_table {
@@ -127,6 +128,8 @@ struct plan_options {
 
 /* Makes choices and the rest; call once, after all else is filled in. */
 int plan_prepare(struct plan_problem *p, struct csm_err *err);
+/* Takes over the errors of tts into the choices. */
+void plan_set_errors(struct plan_problem *p);
 void plan_problem_free(struct plan_problem *p);
 
 int plan_solution_init(struct plan_solution *s, const struct plan_problem *p,

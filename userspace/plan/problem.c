@@ -104,8 +104,8 @@ static void make_choice(const struct plan_problem *p, const struct plan_table *t
 
 		c->reads = fmin(distinct(t, past, n), nunits);
 		c->read_bytes = c->reads * unit;
-		c->slots = fmin(nunits, ceil(fmax(c->reads + MARGIN * sqrt(c->reads),
-						  fmax(1, t->pool_max))));
+		c->slots = fmin(fmin(nunits, CSM_SLOTS_MAX),
+				ceil(fmax(c->reads + MARGIN * sqrt(c->reads), fmax(1, t->pool_max))));
 		c->nvme = round_up(nunits * unit, PAGE);
 		c->dram = round_up(round_up(hot * stride, unit) + c->slots * unit, PAGE);
 	} else if (hot) {
@@ -164,10 +164,35 @@ static int check_curve(const struct plan_table *t, struct csm_err *err)
 	return 0;
 }
 
+static double all_lookups(const struct plan_problem *p)
+{
+	double all = 0;
+
+	for (uint32_t t = 0; t < p->ntables; t++)
+		all += p->batch * p->tables[t].pooling;
+	return all;
+}
+
+void plan_set_errors(struct plan_problem *p)
+{
+	double all = all_lookups(p);
+
+	for (uint32_t t = 0; t < p->ntables; t++) {
+		const struct plan_table *tab = &p->tables[t];
+
+		for (uint32_t i = 0; i < p->nchoices[t]; i++) {
+			struct plan_choice *c = &p->choices[t][i];
+
+			if (c->tt >= 0)
+				c->error = tab->tts[c->tt].error * p->batch * tab->pooling / all;
+		}
+	}
+}
+
 int plan_prepare(struct plan_problem *p, struct csm_err *err)
 {
+	double all = all_lookups(p);
 	bool dense_ok = false;
-	double all = 0;
 	int ret;
 
 	p->choices = calloc(p->ntables + 1, sizeof(*p->choices));
@@ -189,8 +214,6 @@ int plan_prepare(struct plan_problem *p, struct csm_err *err)
 				"no plan fits: every device is memory-centric, none may have the dense part");
 	for (uint32_t m = 1; m <= p->ndevices; m++)
 		p->dense_cycles[m] = dense(p, (p->batch + m - 1) / m);
-	for (uint32_t t = 0; t < p->ntables; t++)
-		all += p->batch * p->tables[t].pooling;
 	for (uint32_t t = 0; t < p->ntables; t++) {
 		const struct plan_table *tab = &p->tables[t];
 		struct plan_choice *c;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <jansson.h>
 #include <csm.h>
 #include <output.h>
+#include <tier.h>
 #include "cli.h"
 
 /* tools/plan/calibration.json */
@@ -61,13 +63,49 @@ static int write_plan(const struct cli *cli, json_t *root, const char *path)
 	return bad;
 }
 
+/* What the forms that s has really do may break the bound: then another plan is sought. */
+static int solve_measured(const struct plan_args *a, struct plan_problem *p,
+			  const struct csm_model *m, const struct csm_stats_table *const *stats,
+			  struct plan_cores *cores, struct plan_solution *s,
+			  struct plan_certificate *cert, double *baseline, struct csm_err *err)
+{
+	int ret;
+
+	do {
+		ret = plan_solve(p, &a->o, s, cert, baseline, err);
+		if (!ret)
+			ret = plan_measure_tts(p, s, m, stats, cores, err);
+	} while (!ret && s->excess);
+	return ret;
+}
+
+/* The overlay first: a plan that is there has all it names. */
+static int write_overlay(const struct plan_args *a, struct plan_result *r,
+			 const struct csm_model *m, const struct csm_stats_table *const *stats,
+			 const struct plan_cores *cores, char **path, struct csm_err *err)
+{
+	const char *slash;
+
+	if (!plan_has_split(r->p, r->s))
+		return 0;
+	if (asprintf(path, "%s.overlay", a->out) < 0) {
+		*path = NULL;
+		return csm_fail(err, -ENOMEM, "out of memory");
+	}
+	slash = strrchr(*path, '/');
+	r->overlay = slash ? slash + 1 : *path;
+	return plan_write_overlay(r->p, r->s, m, stats, cores, *path, &r->overlay_crc, err);
+}
+
 static int solve(const struct cli *cli, const struct plan_args *a, struct plan_problem *p,
-		 const struct csm_model *m)
+		 const struct csm_model *m, const struct csm_stats_table *const *stats)
 {
 	double baseline[PLAN_SOLVERS];
 	struct plan_certificate cert;
 	struct plan_solution s = { 0 };
-	struct plan_result r = { p, &s, &cert, baseline, a->o.solver };
+	struct plan_result r = { p, &s, &cert, baseline, a->o.solver, NULL, 0 };
+	struct plan_cores *cores = NULL;
+	char *overlay = NULL;
 	uint32_t explain = 0;
 	struct csm_err err;
 	json_t *root;
@@ -79,16 +117,23 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 		if (explain == p->ntables)
 			return cli_fail(cli, CLI_USAGE, "--explain: the model has no table %s", a->explain);
 	}
-	(void)m;
-	ret = plan_prepare(p, &err);
+	ret = plan_make_tts(p, m, stats, &err);
 	if (!ret)
-		ret = plan_solution_init(&s, p, &err);
+		ret = plan_prepare(p, &err);
+	if (!ret) {
+		cores = plan_cores_new(p, &err);
+		ret = cores ? plan_solution_init(&s, p, &err) : -ENOMEM;
+	}
 	if (!ret)
-		ret = plan_solve(p, &a->o, &s, &cert, baseline, &err);
+		ret = solve_measured(a, p, m, stats, cores, &s, &cert, baseline, &err);
 	if (!ret && a->report)
 		ret = plan_html(&r, a->report, &err);
+	if (!ret)
+		ret = write_overlay(a, &r, m, stats, cores, &overlay, &err);
+	plan_cores_free(cores, p);
 	if (ret) {
 		plan_solution_free(&s);
+		free(overlay);
 		return fail(cli, ret, &err);
 	}
 	root = plan_to_json(&r);
@@ -103,14 +148,17 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 		plan_explain(&r, explain, cli->json ? stderr : stdout);
 	json_decref(root);
 	plan_solution_free(&s);
+	free(overlay);
 	return ret;
 }
 
 static int plan(const struct cli *cli, const struct plan_args *a)
 {
 	struct plan_problem p = { .batch = a->batch, .block = a->block, .tt_error = a->tt_error };
+	const struct csm_stats_table **by_table = NULL;
 	struct csm_model m = { 0 };
-	struct csm_err err;
+	struct csm_stats stats = { 0 };
+	struct csm_err err, why;
 	int ret = a->calibration ? plan_cost_load(&p.cost, a->calibration, &err) :
 		  plan_cost_parse(&p.cost, calibration, sizeof(calibration), "built-in calibration",
 				  &err);
@@ -123,7 +171,17 @@ static int plan(const struct cli *cli, const struct plan_args *a)
 		ret = plan_from_model(&p, &m, &err);
 	if (!ret)
 		ret = plan_load_stats(&p, a->stats, &err);
-	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m);
+	if (!ret)
+		ret = csm_stats_load(&stats, a->stats, &err);
+	if (!ret) {
+		by_table = calloc(m.ntables + 1, sizeof(*by_table));
+		ret = by_table ? plan_match_stats(&p, &stats, by_table, &why) : -ENOMEM;
+		if (ret)
+			csm_fail(&err, ret, "%s: %s", a->stats, by_table ? why.msg : "out of memory");
+	}
+	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m, by_table);
+	free(by_table);
+	csm_stats_free(&stats);
 	plan_problem_free(&p);
 	csm_model_free(&m);
 	return ret;
@@ -214,9 +272,11 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct command cmd_plan = {
 	.name = "plan",
 	.help = "plan --model FILE --stats FILE --devices FILE -o PLAN.json [OPTION]...\n\n"
-		"Decides for each table which of its rows live in device DRAM and which on the\n"
-		"drive, on which device, so that the slowest device is done soonest; proves how far\n"
-		"from the best the plan can be. userspace/plan/MODEL.md has the mathematics.\n\n"
+		"Decides for each table which of its rows live in device DRAM, which in tensor-train\n"
+		"(TT) form on chip and which on the drive, on which device, so that the slowest device\n"
+		"is done soonest; proves how far from the best the plan can be. Writes PLAN.json and\n"
+		"PLAN.json.overlay (order of rows, TT cores), which csrec infer and install-cold take.\n"
+		"userspace/plan/MODEL.md has the mathematics.\n\n"
 		"  --model FILE      model container\n"
 		"  --stats FILE      access statistics\n"
 		"  --devices FILE    what the devices are\n"
@@ -228,7 +288,8 @@ const struct command cmd_plan = {
 		"  --batch N         samples a batch (default 64)\n"
 		"  --block N         bytes read from the drive at a time (default 4096)\n"
 		"  --tt-error E      most error of TT rows, root mean square relative to the rows,\n"
-		"                    weighted by access (default 0.01)\n"
+		"                    weighted by access (default 0.01; 0: no rows in TT form but those\n"
+		"                    the model has so)\n"
 		"  --explain TABLE   why the table lies where it does\n"
 		"  --report FILE     drawings as one HTML page\n"
 		"  --calibration FILE  another device's cycles than the built-in ones\n",

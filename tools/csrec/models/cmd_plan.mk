@@ -3,7 +3,7 @@
 # plan: the planner, HiGHS, and the calibration as text.
 
 extra_cflags += -I$(top)/userspace/plan -I$(O)
-model_libs += $(LIBO)/libcsrec-plan.a $(LIBO)/libcsrec-model.a -lhighs
+model_libs += $(LIBO)/libcsrec-plan.a -lhighs
 
 $(LIBO)/libcsrec-plan.a: FORCE
 	$(MAKE) -C $(top)/userspace/plan O=$(LIBO) $(if $(SAN),SAN=1)

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Parts of pipeline.sh that share no code with csrec:
+
+    pipeline.py TOP export MODEL.crm OUT.safetensors     parameters by dlrm's keys
+    pipeline.py TOP check MODEL.crm PLAN.json TSV TT_ERROR   what the plan says of the rows
+"""
+
+import json
+import sys
+
+import numpy as np
+
+top, what, path, *rest = sys.argv[1:]
+sys.path.insert(0, top + "/tests/model")
+import ref64  # noqa: E402
+
+model = ref64.load_model(path)
+
+
+def export(out):
+    sections = ref64.load_sections(path)
+    names = [sections[6, 0][i:i + 16].rstrip(b"\0").decode() for i in range(0, len(sections[6, 0]), 64)]
+    tensors = {f"emb_l.{i}.weight": rows for i, (_, rows) in enumerate(model["tables"])}
+    count = {"bot": 0, "top": 0}
+    for name, (w, b, _) in zip(names, model["layers"]):
+        key = f"{name[:3]}_l.{2 * count[name[:3]]}"
+        count[name[:3]] += 1
+        tensors[key + ".weight"], tensors[key + ".bias"] = w, b
+    head, data = {}, b""
+    for key, a in tensors.items():
+        raw = a.astype("<f4").tobytes()
+        head[key] = {"dtype": "F32", "shape": list(a.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(head).encode()
+    with open(out, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
+
+
+def check(plan_path, tsv, bound):
+    results = []
+
+    def ok(good, name):
+        results.append(good)
+        print("ok" if good else "not ok", len(results), "-", name)
+
+    with open(plan_path, encoding="utf-8") as f:
+        plan = json.load(f)
+    with open(tsv, "rb") as f:
+        _, cats, _ = ref64.load_clicks(tsv, range(1, sum(1 for _ in f) + 1))
+    over = ref64.load_sections(plan_path + ".overlay")
+    order_ok = disjoint = True
+    error = tt_rows = onchip = 0
+    for i, (name, rows) in enumerate(model["tables"]):
+        place = plan["tables"][name]
+        if place["tier"] != "split":
+            continue
+        n = len(rows)
+        counts = np.bincount((cats[:, i] % np.uint64(n)).astype(np.int64), minlength=n)
+        order = np.frombuffer(over[5, i], dtype="<u4")
+        order_ok &= np.array_equal(order, np.lexsort((np.arange(n), -counts)))
+        hot = place["hot"]["count"]
+        if "tt" not in place:
+            continue
+        m = place["tt"]["count"]
+        disjoint &= 0 < hot + m <= n and ("slots" in place) == (hot + m < n)
+        _, values = ref64.load_table(over, i, over[2, 0][64 * i:64 * i + 64])
+        # rows that never came count together as those that came once
+        unseen = max((counts == 1).sum(), 1) / max((counts == 0).sum(), 1)
+        w = np.where(counts > 0, counts, min(unseen, 1))
+        lost = ((rows[order[hot:hot + m]] - values) ** 2).sum(1)
+        error += (w[order[hot:hot + m]] * lost).sum() / (w * (rows ** 2).sum(1)).sum() / len(model["tables"])
+        tt_rows += m
+        p, q, r = place["tt"]["p"], place["tt"]["q"], [1, *place["tt"]["ranks"], 1]
+        onchip += sum(-(-4 * p[k] * r[k] * q[k] * r[k + 1] // 64) * 64 for k in range(3))
+    said = plan["prediction"]["tt_error"]
+    ok(order_ok, "the overlay's order is by accesses, counted here")
+    ok(disjoint and tt_rows > 0, f"{tt_rows} rows are in TT form, slots are where rows are cold")
+    ok(abs(said - error ** 0.5) < 1e-4 * said and said <= bound,
+       f"the error that it says they have, {said:.5f}, is what they have, and within the bound")
+    ok(0 < onchip <= plan["devices"][0]["bytes"]["onchip"], "their cores are counted on chip")
+    print(f"1..{len(results)}")
+    sys.exit(not all(results))
+
+
+if what == "export":
+    export(*rest)
+else:
+    check(rest[0], rest[1], float(rest[2]))
