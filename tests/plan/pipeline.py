@@ -3,7 +3,7 @@
 """Parts of pipeline.sh that share no code with csrec:
 
     pipeline.py TOP export MODEL.crm OUT.safetensors     parameters by dlrm's keys
-    pipeline.py TOP check MODEL.crm PLAN.json TSV TT_ERROR   what the plan says of the rows
+    pipeline.py TOP check MODEL.crm PLAN.json TSV TT_ERROR DRAM   what the plan says of the rows
 """
 
 import json
@@ -37,7 +37,7 @@ def export(out):
         f.write(len(text).to_bytes(8, "little") + text + data)
 
 
-def check(plan_path, tsv, bound):
+def check(plan_path, tsv, bound, room):
     results = []
 
     def ok(good, name):
@@ -50,11 +50,14 @@ def check(plan_path, tsv, bound):
         _, cats, _ = ref64.load_clicks(tsv, range(1, sum(1 for _ in f) + 1))
     over = ref64.load_sections(plan_path + ".overlay")
     order_ok = disjoint = True
-    error = tt_rows = onchip = 0
+    error = tt_rows = onchip = dram = 0
     for i, (name, rows) in enumerate(model["tables"]):
         place = plan["tables"][name]
+        if place["tier"] == "dram":
+            dram += rows.size * 4
         if place["tier"] != "split":
             continue
+        dram += 4 * rows.shape[1] * place["hot"]["count"] + place.get("slots", 0) * plan["cold"]["block"]
         n = len(rows)
         counts = np.bincount((cats[:, i] % np.uint64(n)).astype(np.int64), minlength=n)
         order = np.frombuffer(over[5, i], dtype="<u4")
@@ -79,6 +82,7 @@ def check(plan_path, tsv, bound):
     ok(abs(said - error ** 0.5) < 1e-4 * said and said <= bound,
        f"the error that it says they have, {said:.5f}, is what they have, and within the bound")
     ok(0 < onchip <= plan["devices"][0]["bytes"]["onchip"], "their cores are counted on chip")
+    ok(dram <= plan["devices"][0]["bytes"]["dram"] <= room, "hot rows, whole tables and slots fit the DRAM")
     print(f"1..{len(results)}")
     sys.exit(not all(results))
 
@@ -86,4 +90,4 @@ def check(plan_path, tsv, bound):
 if what == "export":
     export(*rest)
 else:
-    check(rest[0], rest[1], float(rest[2]))
+    check(rest[0], rest[1], float(rest[2]), int(rest[3]))

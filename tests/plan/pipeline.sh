@@ -10,13 +10,13 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 what=$1 out=$2
 data=$top/tools/data tsv=$top/tools/data/sample.tsv
 csrec=${CSREC:-$top/build/tools/csrec}
-bound=0.2
+bound=0.2 dram=800000
 
 mkdir -p "$out"
 cd "$out"
 # small enough for rows of all tiers, on a drive slow enough for TT rows to be worth it
 printf '{"csrec_devices": 1, "devices": [{"name": "small", "dram_bytes": %d, "onchip_bytes": 262144,
-	"nvme_bytes_per_s": 3.2e9, "nvme_iops": 20000, "clock_hz": 3e8}]}\n' 800000 >dev.json
+	"nvme_bytes_per_s": 3.2e9, "nvme_iops": 20000, "clock_hz": 3e8}]}\n' $dram >dev.json
 python3 "$top/tests/plan/pipeline.py" "$top" export "$data/sample.crm" dlrm.safetensors
 "$csrec" convert --safetensors dlrm.safetensors -o converted.crm >log
 "$csrec" profile --format criteo --input "$tsv" --model converted.crm -o stats.json >>log 2>&1
@@ -62,5 +62,5 @@ jq '.devices[0].dram_bytes = 1500000' dev.json >larger.json
 result $? "without TT rows of its own a plan changes no bit"
 echo "1..$n"
 python3 "$top/tests/model/ref64.py" --model model.crm --plan plan.json --input "$tsv" --scores details || failed=1
-python3 "$top/tests/plan/pipeline.py" "$top" check model.crm plan.json "$tsv" $bound || failed=1
+python3 "$top/tests/plan/pipeline.py" "$top" check model.crm plan.json "$tsv" $bound $dram || failed=1
 exit $failed

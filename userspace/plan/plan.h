@@ -130,6 +130,11 @@ struct plan_options {
 int plan_prepare(struct plan_problem *p, struct csm_err *err);
 /* Takes over the errors of tts into the choices. */
 void plan_set_errors(struct plan_problem *p);
+/*
+ * Half of the DRAM that a plan leaves goes to more slots: rows that the statistics do not know
+ * will be wanted, too. Changes the choices that s has made; predicted times stay.
+ */
+void plan_spare_slots(struct plan_problem *p, struct plan_solution *s);
 void plan_problem_free(struct plan_problem *p);
 
 int plan_solution_init(struct plan_solution *s, const struct plan_problem *p,

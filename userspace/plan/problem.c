@@ -69,6 +69,15 @@ static double core_bytes(const struct plan_tt *f)
 	return sum;
 }
 
+/* DRAM of a choice with cold rows and this many slots */
+static double split_bytes(const struct plan_problem *p, const struct plan_table *t, uint32_t hot,
+			  uint32_t slots)
+{
+	double stride = stride_of(p, t), unit = stride > p->block ? stride : p->block;
+
+	return round_up(round_up(hot * stride, unit) + slots * unit, PAGE);
+}
+
 static void make_choice(const struct plan_problem *p, const struct plan_table *t, uint32_t hot,
 			int32_t tt, double all, struct plan_choice *c)
 {
@@ -107,10 +116,54 @@ static void make_choice(const struct plan_problem *p, const struct plan_table *t
 		c->slots = fmin(fmin(nunits, CSM_SLOTS_MAX),
 				ceil(fmax(c->reads + MARGIN * sqrt(c->reads), fmax(1, t->pool_max))));
 		c->nvme = round_up(nunits * unit, PAGE);
-		c->dram = round_up(round_up(hot * stride, unit) + c->slots * unit, PAGE);
+		c->dram = split_bytes(p, t, hot, c->slots);
 	} else if (hot) {
 		c->dram = round_up(hot * (hot == t->nrows ? 4. * t->dim : stride), PAGE);
 	}
+}
+
+/* n slots, but no less than planned and no more than a batch may need. */
+static uint32_t slots_of(const struct plan_problem *p, const struct plan_table *t,
+			 const struct plan_choice *c, uint32_t n)
+{
+	double stride = stride_of(p, t), unit = stride > p->block ? stride : p->block;
+	double past = c->hot + (c->tt >= 0 ? (double)t->tts[c->tt].count : 0);
+	double ids = p->batch * t->pooling;
+	double most = fmin(ceil((t->nrows - past) * stride / unit), ceil(ids + MARGIN * sqrt(ids)));
+
+	return fmax(c->slots, fmin(fmin(n, most), CSM_SLOTS_MAX));
+}
+
+void plan_spare_slots(struct plan_problem *p, struct plan_solution *s)
+{
+	for (uint32_t d = 0; d < p->ndevices; d++) {
+		double left = (p->devices[d].dram_bytes - s->load[d].dram) / 2;
+		uint32_t lo = 0, hi = CSM_SLOTS_MAX + 1;
+
+		/* as many for each table as fit */
+		while (hi - lo > 1) {
+			uint32_t mid = lo + (hi - lo) / 2;
+			double more = 0;
+
+			for (uint32_t t = 0; t < p->ntables; t++) {
+				const struct plan_choice *c = &p->choices[t][s->choice[t]];
+
+				if (s->device[t] == d && c->slots)
+					more += split_bytes(p, &p->tables[t], c->hot,
+							    slots_of(p, &p->tables[t], c, mid)) - c->dram;
+			}
+			*(more <= left ? &lo : &hi) = mid;
+		}
+		for (uint32_t t = 0; t < p->ntables; t++) {
+			struct plan_choice *c = &p->choices[t][s->choice[t]];
+
+			if (s->device[t] != d || !c->slots)
+				continue;
+			c->slots = slots_of(p, &p->tables[t], c, lo);
+			c->dram = split_bytes(p, &p->tables[t], c->hot, c->slots);
+		}
+	}
+	plan_evaluate(p, s);
 }
 
 static bool same_device(const struct plan_device *a, const struct plan_device *b)

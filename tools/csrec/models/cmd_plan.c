@@ -126,6 +126,8 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 	}
 	if (!ret)
 		ret = solve_measured(a, p, m, stats, cores, &s, &cert, baseline, &err);
+	if (!ret)
+		plan_spare_slots(p, &s);
 	if (!ret && a->report)
 		ret = plan_html(&r, a->report, &err);
 	if (!ret)
