@@ -60,7 +60,21 @@ jq '.devices[0].dram_bytes = 1500000' dev.json >larger.json
 	"$csrec" infer --model model.crm --plan exact.json --backend golden --input "$tsv" -o exact >>log &&
 	cut -f3 tt.details | tail -n +2 | cmp -s - exact
 result $? "without TT rows of its own a plan changes no bit"
+tail -n 1000 "$tsv" >half.tsv
+again=(--plan plan.json --model model.crm --block 512 --tt-error "$bound")
+"$csrec" profile --format criteo --input half.tsv --model model.crm -o half.json >>log &&
+	"$csrec" replan "${again[@]}" --devices dev.json --stats stats.json -o same.json >>log &&
+	jq -e '[.migration | .rows, .bytes | .[]] | add == 0' same.json >/dev/null
+result $? "by the same statistics nothing moves"
+"$csrec" replan "${again[@]}" --devices dev.json --stats half.json -o new.json >>log &&
+	"$csrec" infer --model model.crm --plan new.json --backend golden --input "$tsv" --details new.details >>log
+result $? "by others a new plan is made, and scores"
+"$csrec" replan "${again[@]}" --devices dev2.json --stats half.json -o none.json >refused 2>&1
+[ $? = 7 ] && grep -q 'replan takes one' refused && [ ! -e none.json ]
+result $? "replan onto two devices is refused"
 echo "1..$n"
+python3 "$top/tests/model/ref64.py" --model model.crm --plan new.json --input "$tsv" --scores new.details || failed=1
+python3 "$top/tests/plan/pipeline.py" "$top" moved model.crm plan.json new.json half.tsv || failed=1
 python3 "$top/tests/model/ref64.py" --model model.crm --plan plan.json --input "$tsv" --scores details || failed=1
 python3 "$top/tests/plan/pipeline.py" "$top" check model.crm plan.json "$tsv" $bound $dram || failed=1
 exit $failed

@@ -27,6 +27,7 @@
 	X(cmd_tt, "tt", "put a table of a model in tensor-train form, and say what that costs") \
 	X(cmd_profile, "profile", "count how often a trace wants each row of each table") \
 	X(cmd_trace, "trace", "make a trace of accesses") \
-	X(cmd_plan, "plan", "decide which rows live where, and prove how good that is")
+	X(cmd_plan, "plan", "decide which rows live where, and prove how good that is") \
+	X(cmd_replan, "replan", "plan by new statistics, and say what has to move")
 
 #endif

@@ -316,7 +316,7 @@ static int parse_root(struct csm_placement *p, json_t *root, const char *dir,
 {
 	/* what planners tell besides is for people and for csrec plan */
 	static const char *const known[] = { "csrec_placement", "cold", "tables", "overlay",
-		"csrec_plan", "devices", "prediction", "certificate", "baselines", NULL };
+		"csrec_plan", "devices", "prediction", "certificate", "baselines", "migration", NULL };
 	json_t *tables, *devices, *v;
 	uint64_t version;
 	const char *key;

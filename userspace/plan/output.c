@@ -4,7 +4,6 @@
 
 #include "output.h"
 
-#define COLD_OFFSET	1048576	/* past what partition tables and boot sectors take */
 #define EXPLAINED	6	/* alternatives that --explain shows */
 
 static const char *tier(const struct plan_problem *p, uint32_t t, const struct plan_choice *c)
@@ -81,7 +80,7 @@ json_t *plan_to_json(const struct plan_result *r)
 		"baselines", base);
 	if (root && cold)
 		json_object_set_new(root, "cold", json_pack("{s:I, s:i}", "offset",
-					(json_int_t)COLD_OFFSET, "block", (int)p->block));
+					(json_int_t)PLAN_COLD_OFFSET, "block", (int)p->block));
 	if (root && r->overlay)
 		json_object_set_new(root, "overlay", json_pack("{s:s, s:I}", "file", r->overlay,
 					"crc32c", (json_int_t)r->overlay_crc));

@@ -46,6 +46,8 @@ struct plan_op {
 	uint32_t nvec, dim, vec_step;
 };
 
+#define PLAN_COLD_OFFSET	1048576	/* of the extent: past partition tables and boot sectors */
+
 enum plan_config { PLAN_AUTO, PLAN_MEMORY, PLAN_COMPUTE };
 
 struct plan_device {

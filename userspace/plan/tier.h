@@ -39,12 +39,35 @@ int plan_measure_tts(struct plan_problem *p, struct plan_solution *s, const stru
 
 /*
  * Writes the overlay of s, whose forms cores[] has; *crc gets its header's. Not needed if
- * plan_has_split() is false.
+ * plan_has_split() is false. orders, if not NULL, has an order of all rows for tables that
+ * shall not have that of the statistics, NULL for the others.
  */
 int plan_write_overlay(const struct plan_problem *p, const struct plan_solution *s,
 		       const struct csm_model *m, const struct csm_stats_table *const *stats,
-		       const struct plan_cores *cores, const char *path, uint32_t *crc,
-		       struct csm_err *err);
+		       const struct plan_cores *cores, uint32_t *const *orders, const char *path,
+		       uint32_t *crc, struct csm_err *err);
 bool plan_has_split(const struct plan_problem *p, const struct plan_solution *s);
+
+/* Rows of a table by falling accesses, then by id: [nrows], to be freed. */
+int plan_order(const struct csm_model *m, uint32_t table, const struct csm_stats_table *st,
+	       uint32_t **order, struct csm_err *err);
+
+enum { PLAN_DRAM, PLAN_ONCHIP, PLAN_NVME, PLAN_TIERS };
+
+/* What it takes from one plan to the next. */
+struct plan_migration {
+	uint64_t rows[PLAN_TIERS][PLAN_TIERS];	/* by tier before and after */
+	uint64_t bytes[PLAN_TIERS];		/* to be written to each */
+	double accesses[2][PLAN_TIERS];		/* by the new statistics: before, after */
+};
+
+/*
+ * From old, of the same model on one device, to s. orders[] gets for each split table an order
+ * of its rows that has s's tiers, but leaves as many rows as can be where they are; to be freed.
+ */
+int plan_migrate(const struct plan_problem *p, const struct plan_solution *s,
+		 const struct csm_model *m, const struct csm_stats_table *const *stats,
+		 const struct plan_cores *cores, const struct csm_placement *old,
+		 uint32_t **orders, struct plan_migration *mig, struct csm_err *err);
 
 #endif

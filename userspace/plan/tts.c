@@ -325,10 +325,28 @@ int plan_measure_tts(struct plan_problem *p, struct plan_solution *s, const stru
 
 /* --- overlay --- */
 
+static bool split(const struct plan_problem *p, uint32_t t, const struct plan_choice *c)
+{
+	return !p->tables[t].tt_form && c->hot < p->tables[t].nrows;
+}
+
+int plan_order(const struct csm_model *m, uint32_t table, const struct csm_stats_table *st,
+	       uint32_t **order, struct csm_err *err)
+{
+	struct ranked r;
+	int ret = rank_rows(&r, m, table, st, err);
+
+	if (ret)
+		return ret;
+	free(r.weight);
+	*order = r.id;
+	return 0;
+}
+
 bool plan_has_split(const struct plan_problem *p, const struct plan_solution *s)
 {
 	for (uint32_t t = 0; t < p->ntables; t++)
-		if (!p->tables[t].tt_form && p->choices[t][s->choice[t]].hot < p->tables[t].nrows)
+		if (split(p, t, &p->choices[t][s->choice[t]]))
 			return true;
 	return false;
 }
@@ -379,12 +397,12 @@ static int put_cores(struct csm_writer *w, const struct plan_tt *f, float *const
 static int put_table(struct csm_writer *w, const struct plan_problem *p, uint32_t t,
 		     const struct plan_choice *c, const struct csm_model *m,
 		     const struct csm_stats_table *st, const struct plan_cores *cores,
-		     struct csm_err *err)
+		     const uint32_t *order, struct csm_err *err)
 {
-	struct ranked r;
+	uint32_t *own = NULL;
 	int ret = 0;
 
-	if (p->tables[t].tt_form || c->hot == p->tables[t].nrows)
+	if (!split(p, t, c))
 		return 0;
 	if (c->tt >= 0) {
 		ret = csm_writer_begin(w, CSM_SEC_CORES, t, 0, p->tables[t].name, err);
@@ -393,23 +411,22 @@ static int put_table(struct csm_writer *w, const struct plan_problem *p, uint32_
 		if (!ret)
 			ret = csm_writer_end(w, err);
 	}
+	if (!ret && !order)
+		ret = plan_order(m, t, st, &own, err);
 	if (!ret)
-		ret = rank_rows(&r, m, t, st, err);
-	if (ret)
-		return ret;
-	ret = csm_writer_begin(w, CSM_SEC_ORDER, t, 0, p->tables[t].name, err);
+		ret = csm_writer_begin(w, CSM_SEC_ORDER, t, 0, p->tables[t].name, err);
 	if (!ret)
-		ret = csm_writer_put(w, r.id, r.nrows * sizeof(*r.id), err);
+		ret = csm_writer_put(w, order ? order : own, p->tables[t].nrows * sizeof(*own), err);
 	if (!ret)
 		ret = csm_writer_end(w, err);
-	ranked_free(&r);
+	free(own);
 	return ret;
 }
 
 int plan_write_overlay(const struct plan_problem *p, const struct plan_solution *s,
 		       const struct csm_model *m, const struct csm_stats_table *const *stats,
-		       const struct plan_cores *cores, const char *path, uint32_t *crc,
-		       struct csm_err *err)
+		       const struct plan_cores *cores, uint32_t *const *orders, const char *path,
+		       uint32_t *crc, struct csm_err *err)
 {
 	struct csm_writer *w = csm_writer_open(path, err);
 	struct csm_model read;
@@ -419,7 +436,8 @@ int plan_write_overlay(const struct plan_problem *p, const struct plan_solution 
 		return -EIO;
 	ret = put_tables(w, p, s, err);
 	for (uint32_t t = 0; t < p->ntables && !ret; t++)
-		ret = put_table(w, p, t, &p->choices[t][s->choice[t]], m, stats[t], &cores[t], err);
+		ret = put_table(w, p, t, &p->choices[t][s->choice[t]], m, stats[t], &cores[t],
+				orders ? orders[t] : NULL, err);
 	if (ret) {
 		csm_writer_abort(w);
 		return ret;

@@ -16,8 +16,11 @@ static const char calibration[] = {
 #include "calibration.inc"
 };
 
+typedef unsigned long long ull;
+
 struct plan_args {
 	const char *model, *stats, *devices, *out, *explain, *report, *calibration;
+	const char *old;		/* replan: the plan so far */
 	struct plan_options o;
 	uint64_t batch, block;
 	double tt_error;
@@ -82,7 +85,8 @@ static int solve_measured(const struct plan_args *a, struct plan_problem *p,
 /* The overlay first: a plan that is there has all it names. */
 static int write_overlay(const struct plan_args *a, struct plan_result *r,
 			 const struct csm_model *m, const struct csm_stats_table *const *stats,
-			 const struct plan_cores *cores, char **path, struct csm_err *err)
+			 const struct plan_cores *cores, uint32_t *const *orders, char **path,
+			 struct csm_err *err)
 {
 	const char *slash;
 
@@ -94,12 +98,59 @@ static int write_overlay(const struct plan_args *a, struct plan_result *r,
 	}
 	slash = strrchr(*path, '/');
 	r->overlay = slash ? slash + 1 : *path;
-	return plan_write_overlay(r->p, r->s, m, stats, cores, *path, &r->overlay_crc, err);
+	return plan_write_overlay(r->p, r->s, m, stats, cores, orders, *path, &r->overlay_crc, err);
+}
+
+static json_t *migration_json(const struct plan_migration *mig)
+{
+	static const char *const tier[] = { "dram", "onchip", "nvme" };
+	json_t *rows = json_object(), *bytes = json_object(), *before = json_object();
+	json_t *after = json_object();
+
+	for (int a = 0; a < PLAN_TIERS; a++) {
+		for (int b = 0; b < PLAN_TIERS; b++) {
+			char key[32];
+
+			if (a == b)
+				continue;
+			snprintf(key, sizeof(key), "%s_to_%s", tier[a], tier[b]);
+			json_object_set_new(rows, key, json_integer(mig->rows[a][b]));
+		}
+		json_object_set_new(bytes, tier[a], json_integer(mig->bytes[a]));
+		json_object_set_new(before, tier[a], json_real(mig->accesses[0][a]));
+		json_object_set_new(after, tier[a], json_real(mig->accesses[1][a]));
+	}
+	return json_pack("{s:o, s:o, s:{s:o, s:o}}", "rows", rows, "bytes", bytes, "accesses",
+			 "before", before, "after", after);
+}
+
+static void migration_print(const struct plan_migration *mig)
+{
+	const uint64_t (*n)[PLAN_TIERS] = mig->rows;
+
+	printf("rows into DRAM: %llu from the drive, %llu from TT form; into TT form: %llu, %llu from DRAM; onto the drive: %llu from DRAM, %llu from TT form\n",
+	       (ull)n[PLAN_NVME][PLAN_DRAM], (ull)n[PLAN_ONCHIP][PLAN_DRAM],
+	       (ull)n[PLAN_NVME][PLAN_ONCHIP], (ull)n[PLAN_DRAM][PLAN_ONCHIP],
+	       (ull)n[PLAN_DRAM][PLAN_NVME], (ull)n[PLAN_ONCHIP][PLAN_NVME]);
+	printf("to write: %.1f KiB in DRAM, %.1f KiB on chip, %.1f KiB on the drive\n",
+	       mig->bytes[PLAN_DRAM] / 1024., mig->bytes[PLAN_ONCHIP] / 1024.,
+	       mig->bytes[PLAN_NVME] / 1024.);
+	for (int i = 0; i < 2; i++) {
+		const double *a = mig->accesses[i];
+		double all = fmax(a[0] + a[1] + a[2], 1);
+
+		printf("accesses %s: %.1f %% DRAM, %.1f %% on chip, %.1f %% drive\n",
+		       i ? "with this plan" : "by the plan so far", 100 * a[0] / all, 100 * a[1] / all,
+		       100 * a[2] / all);
+	}
 }
 
 static int solve(const struct cli *cli, const struct plan_args *a, struct plan_problem *p,
-		 const struct csm_model *m, const struct csm_stats_table *const *stats)
+		 const struct csm_model *m, const struct csm_stats_table *const *stats,
+		 const struct csm_placement *old)
 {
+	uint32_t **orders = NULL;
+	struct plan_migration mig;
 	double baseline[PLAN_SOLVERS];
 	struct plan_certificate cert;
 	struct plan_solution s = { 0 };
@@ -130,8 +181,16 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 		plan_spare_slots(p, &s);
 	if (!ret && a->report)
 		ret = plan_html(&r, a->report, &err);
+	if (!ret && old) {
+		orders = calloc(p->ntables + 1, sizeof(*orders));
+		ret = orders ? plan_migrate(p, &s, m, stats, cores, old, orders, &mig, &err) :
+			       csm_fail(&err, -ENOMEM, "out of memory");
+	}
 	if (!ret)
-		ret = write_overlay(a, &r, m, stats, cores, &overlay, &err);
+		ret = write_overlay(a, &r, m, stats, cores, orders, &overlay, &err);
+	for (uint32_t t = 0; orders && t < p->ntables; t++)
+		free(orders[t]);
+	free(orders);
 	plan_cores_free(cores, p);
 	if (ret) {
 		plan_solution_free(&s);
@@ -139,12 +198,16 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 		return fail(cli, ret, &err);
 	}
 	root = plan_to_json(&r);
+	if (root && old)
+		json_object_set_new(root, "migration", migration_json(&mig));
 	ret = root ? write_plan(cli, root, a->out) : cli_fail(cli, CLI_FAIL, "out of memory");
 	if (!ret && cli->json) {
 		json_dumpf(root, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else if (!ret) {
 		plan_print(&r, stdout);
+		if (old)
+			migration_print(&mig);
 	}
 	if (!ret && a->explain)
 		plan_explain(&r, explain, cli->json ? stderr : stdout);
@@ -159,6 +222,7 @@ static int plan(const struct cli *cli, const struct plan_args *a)
 	struct plan_problem p = { .batch = a->batch, .block = a->block, .tt_error = a->tt_error };
 	const struct csm_stats_table **by_table = NULL;
 	struct csm_model m = { 0 };
+	struct csm_placement old = { 0 };
 	struct csm_stats stats = { 0 };
 	struct csm_err err, why;
 	int ret = a->calibration ? plan_cost_load(&p.cost, a->calibration, &err) :
@@ -181,7 +245,14 @@ static int plan(const struct cli *cli, const struct plan_args *a)
 		if (ret)
 			csm_fail(&err, ret, "%s: %s", a->stats, by_table ? why.msg : "out of memory");
 	}
-	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m, by_table);
+	if (!ret && a->old) {
+		ret = csm_placement_load(&old, a->old, &m, &err);
+		if (!ret && p.ndevices != 1)
+			ret = csm_fail(&err, -EINVAL, "%s: has %u devices, replan takes one", a->devices,
+				       p.ndevices);
+	}
+	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m, by_table, a->old ? &old : NULL);
+	csm_placement_free(&old);
 	free(by_table);
 	csm_stats_free(&stats);
 	plan_problem_free(&p);
@@ -189,10 +260,11 @@ static int plan(const struct cli *cli, const struct plan_args *a)
 	return ret;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int run_as(struct cli *cli, int argc, char **argv, bool again)
 {
 	static const struct option longopts[] = {
 		{ "model", required_argument, NULL, 'm' },
+		{ "plan", required_argument, NULL, 'p' },
 		{ "stats", required_argument, NULL, 's' },
 		{ "devices", required_argument, NULL, 'D' },
 		{ "output", required_argument, NULL, 'o' },
@@ -215,6 +287,11 @@ static int run(struct cli *cli, int argc, char **argv)
 		switch (opt) {
 		case 'm':
 			a.model = optarg;
+			break;
+		case 'p':
+			if (!again)
+				return cli_fail(cli, CLI_USAGE, "--plan: csrec replan takes it");
+			a.old = optarg;
 			break;
 		case 's':
 			a.stats = optarg;
@@ -268,7 +345,19 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (!a.model || !a.stats || !a.devices || !a.out)
 		return cli_fail(cli, CLI_USAGE, "--model, --stats, --devices and --output are needed");
+	if (again && !a.old)
+		return cli_fail(cli, CLI_USAGE, "--plan, the plan so far, is needed");
 	return plan(cli, &a);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	return run_as(cli, argc, argv, false);
+}
+
+static int run_again(struct cli *cli, int argc, char **argv)
+{
+	return run_as(cli, argc, argv, true);
 }
 
 const struct command cmd_plan = {
@@ -296,4 +385,19 @@ const struct command cmd_plan = {
 		"  --report FILE     drawings as one HTML page\n"
 		"  --calibration FILE  another device's cycles than the built-in ones\n",
 	.run = run,
+};
+
+const struct command cmd_replan = {
+	.name = "replan",
+	.help = "replan --plan OLD.json --model FILE --stats FILE --devices FILE -o PLAN.json\n"
+		"                [OPTION]...\n\n"
+		"Plans anew, by new statistics, and says what it takes to get there from OLD.json: rows\n"
+		"that change tier, bytes to write to each, and how accesses would go by either plan.\n"
+		"Rows that stay in a tier keep their places there as far as that goes.\n\n"
+		"  --plan OLD.json   the plan so far, of the same model, with its overlay\n"
+		"  --model FILE      and all other options: as csrec plan has them\n"
+		"  --stats FILE      new access statistics\n"
+		"  --devices FILE    the one device\n"
+		"  -o, --output FILE the new plan, which may replace the old one\n",
+	.run = run_again,
 };
