@@ -65,6 +65,9 @@ static struct sg_table *csrec_export_map(struct dma_buf_attachment *attach,
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (e->revoked)
 		return ERR_PTR(-ENODEV);
+	/* what may not be written by way of its file may not by way of another device either */
+	if (dir != DMA_TO_DEVICE && !(attach->dmabuf->file->f_mode & FMODE_WRITE))
+		return ERR_PTR(-EACCES);
 	if (!most)
 		return ERR_PTR(-EOPNOTSUPP);
 	sgt = kzalloc_obj(*sgt);
@@ -196,6 +199,7 @@ int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp)
 {
 	struct csrec_mem_export *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
+	u8 rights = CSREC_RIGHT_READ;
 	struct csrec_region *r;
 	struct csrec_obj *obj;
 	struct dma_buf *buf;
@@ -205,6 +209,8 @@ int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp)
 	    ((arg->open_flags & O_ACCMODE) != O_RDONLY &&
 	     (arg->open_flags & O_ACCMODE) != O_RDWR))
 		return -EINVAL;
+	if ((arg->open_flags & O_ACCMODE) == O_RDWR)
+		rights |= CSREC_RIGHT_WRITE;
 	ret = csrec_enter(ctx);
 	if (ret)
 		return ret;
@@ -216,6 +222,8 @@ int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp)
 	r = container_of(obj, struct csrec_region, obj);
 	if (!r->dram || !r->dram->va)
 		buf = ERR_PTR(-EOPNOTSUPP);
+	else if (rights & ~r->rights)
+		buf = ERR_PTR(-EACCES);
 	else
 		buf = csrec_export(csd, r->dram, arg->open_flags);
 	csrec_slot_put(&csd->regions, obj);

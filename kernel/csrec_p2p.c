@@ -622,6 +622,9 @@ static int csrec_req_check_seg(struct csrec_req *req, unsigned int i)
 		return -EOPNOTSUPP;
 	}
 	req->regions[i] = r;
+	/* the drive does for the caller what the caller's commands might not */
+	if (!(r->rights & (req->write ? CSREC_RIGHT_READ : CSREC_RIGHT_WRITE)))
+		return -EACCES;
 	if (check_add_overflow(seg->dev_off, seg->len, &end) || end > r->size)
 		return -ERANGE;
 	req->total += seg->len;

@@ -8,8 +8,8 @@
 #include <linux/memfd.h>
 #include <linux/udmabuf.h>
 
-#include "csrec_test.h"
 #include "csrec_test_dmabuf.h"
+#include "p2p.h"
 
 #define LEN	(256 * KIB)
 
@@ -271,6 +271,46 @@ TEST_F(share, with_another_context)
 	close(fd);
 }
 
+/* Rights of a region hold whoever does the writing: a drive, or who imports a dma-buf of it. */
+TEST_F(share, rights_of_an_import)
+{
+	int drive = open(DRIVE, O_RDWR), rw, buf;
+	struct csrec_p2p_read arg;
+	struct csrec_p2p_seg seg;
+	uint32_t r, w, key;
+	uint64_t len;
+
+	if (!self->p2p)
+		SKIP(return, "no peer-to-peer memory");
+	ASSERT_LE(0, drive);
+	rw = mem_export(self->fd, self->key, O_RDWR);
+	ASSERT_LE(0, rw);
+	ASSERT_EQ(0, mem_import(self->fd, rw, CSREC_RIGHT_READ, &r, &len));
+	ASSERT_EQ(0, mem_import(self->fd, rw, CSREC_RIGHT_WRITE, &w, &len));
+
+	for (int way = 0; way < 3; way += 2) {
+		seg = (struct csrec_p2p_seg){ .len = LEN, .key = r };
+		EXPECT_EQ(-EACCES, p2p_read(self->fd, &arg, drive, &seg, 1, p2p_ways[way]));
+		EXPECT_EQ(0, p2p_write(self->fd, &arg, drive, &seg, 1, p2p_ways[way]));
+		seg.key = w;
+		EXPECT_EQ(-EACCES, p2p_write(self->fd, &arg, drive, &seg, 1, p2p_ways[way]));
+		EXPECT_EQ(0, p2p_read(self->fd, &arg, drive, &seg, 1, p2p_ways[way]));
+	}
+	/* the drive has had what the memory had from the beginning */
+	ASSERT_EQ(0, copy(self->fd, self->q, self->key, 0, self->host_key, 0, LEN));
+	EXPECT_EQ(0, memcmp(self->host, self->want, LEN));
+
+	EXPECT_EQ(-EACCES, mem_export(self->fd, r, O_RDWR));
+	EXPECT_EQ(-EACCES, mem_export(self->fd, w, O_RDWR));
+	EXPECT_EQ(-EACCES, mem_export(self->fd, w, O_RDONLY));
+	buf = mem_export(self->fd, r, O_RDONLY);
+	ASSERT_LE(0, buf);
+	EXPECT_EQ(-EACCES, mem_import(self->fd, buf, CSREC_RIGHT_WRITE, &key, &len));
+	close(buf);
+	close(rw);
+	close(drive);
+}
+
 /* The descriptor alone keeps it, and can be passed on. */
 TEST_F(share, with_another_process)
 {
@@ -393,6 +433,8 @@ TEST_F(share, import_taken_back)
 	ASSERT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ | CSREC_RIGHT_WRITE, &key, &len));
 	EXPECT_EQ(600 * 4096, len);
 	EXPECT_EQ(1, ioctl(t, CSREC_TEST_IOC_MAPS));
+	/* pinned: it cannot be moved while the device may write to it, only be taken back */
+	EXPECT_EQ(1, ioctl(t, CSREC_TEST_IOC_PINS));
 	/* single pages, more than one list of them */
 	for (int i = 0; i < 600; i++)
 		pattern_fill(p + i * 4096, 4096, i);
@@ -405,6 +447,7 @@ TEST_F(share, import_taken_back)
 
 	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_REVOKE));
 	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_MAPS) == 0));
+	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_PINS) == 0));
 	EXPECT_EQ(CSREC_ST_STALE_KEY, copy(self->fd, self->q, key, 0, self->host_key, 0, 64));
 	EXPECT_EQ(-ENOENT, mem_free(self->fd, key));
 	/* again, and with the key freed before, and closed before */
@@ -463,6 +506,7 @@ TEST_F(share, import_of_parts_of_pages)
 	ASSERT_LE(0, buf);
 	EXPECT_EQ(-EOPNOTSUPP, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
 	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_PINS));
 	close(buf);
 	close(t);
 }
@@ -488,6 +532,24 @@ TEST_F(share, export_to_whom)
 	close(buf);
 	EXPECT_EQ(0, mem_free(self->fd, self->key));
 	EXPECT_EQ(self->info.cap_dram, dram_free(self->fd));
+}
+
+/* Nor does another device write to what may only be read. */
+TEST_F(share, export_to_whom_writes)
+{
+	const uint32_t sort = CSREC_TEST_PEER2PEER | CSREC_TEST_REVOCABLE;
+	struct csrec_test_attach arg;
+	int buf;
+
+	NEED_MODULE(t);
+	if (!self->p2p)
+		SKIP(return, "no peer-to-peer memory");
+	buf = mem_export(self->fd, self->key, O_RDONLY);
+	ASSERT_LE(0, buf);
+	EXPECT_EQ(-EACCES, test_attach(t, buf, sort, &arg));
+	EXPECT_EQ(0, test_attach(t, buf, sort | CSREC_TEST_READS, &arg));
+	close(t);
+	close(buf);
 }
 
 /* The bus addresses are those of this memory in the device's BAR. Row 9: in segments that fit. */

@@ -171,6 +171,25 @@ TEST_F(p2p_uring, many)
 	}
 }
 
+/* A region that is not to be written is not written by this way either. */
+TEST_F(p2p_uring, rights)
+{
+	struct csrec_mem_export ex = { .size = sizeof(ex), .key = self->dram, .open_flags = O_RDWR };
+	struct csrec_mem_import im = { .size = sizeof(im), .rights = CSREC_RIGHT_READ };
+	struct csrec_p2p_read arg = p2p_arg(self->drive, &self->seg, 1, 0);
+	int ret = xioctl(self->fd, CSREC_IOC_MEM_EXPORT, &ex);
+
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "no peer-to-peer memory");
+	ASSERT_EQ(0, ret);
+	im.fd = ex.fd;
+	ASSERT_EQ(0, xioctl(self->fd, CSREC_IOC_MEM_IMPORT, &im));
+	close(ex.fd);
+	self->seg.key = im.key;
+	EXPECT_EQ(-EACCES, run(&self->ring, self->fd, CSREC_IOC_P2P_READ, &arg));
+	EXPECT_EQ(0, run(&self->ring, self->fd, CSREC_IOC_P2P_WRITE, &arg));
+}
+
 /* A command that waits for the fence before it sees the data. */
 TEST_F(p2p_uring, fence)
 {

@@ -244,7 +244,9 @@ struct csrec_mem_free {
  * An importer that cannot do peer-to-peer DMA with the device, or cannot be told that the memory
  * is taken back, gets an error when it attaches or maps. A reset or removal of the device takes
  * it back. -ENOENT no such key; -EOPNOTSUPP not a DRAM region, or no CSREC_FEATURE_P2PDMA;
- * -EINVAL open_flags other than O_CLOEXEC and O_RDWR or O_RDONLY.
+ * -EINVAL open_flags other than O_CLOEXEC and O_RDWR or O_RDONLY; -EACCES O_RDWR of a region
+ * (from MEM_IMPORT) without both rights, or O_RDONLY of one without READ. An importer that would
+ * write gets an error when it maps a dma-buf that is O_RDONLY.
  */
 struct csrec_mem_export {
 	__u32	size;
@@ -356,7 +358,8 @@ struct csrec_wait {
  * -EBADF fd not open for reading; -ENOTBLK not a block device; -EINVAL alignment,
  * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
  * such key or fence (also if the fence was destroyed meanwhile); -ERANGE outside the region;
- * -EOPNOTSUPP key is not a DRAM region; -EIO drive error (the contents of the destination are
+ * -EOPNOTSUPP key is not a DRAM region; -EACCES the region has no CSREC_RIGHT_WRITE (P2P_WRITE:
+ * no CSREC_RIGHT_READ); -EIO drive error (the contents of the destination are
  * then unspecified).
  *
  * A drive cannot be called back, but waits for nobody and nobody for it: a caller that is

@@ -24,6 +24,7 @@ struct test_export {
 	unsigned int count;
 	unsigned int offset;
 	atomic_t maps;
+	atomic_t pins;
 	struct page *pages[];
 };
 
@@ -34,6 +35,7 @@ struct test_file {
 	struct dma_buf *buf;
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;	/* the dma-buf's reservation lock */
+	enum dma_data_direction dir;
 	struct work_struct work;
 	atomic_t taken;
 	/* exporter */
@@ -47,7 +49,7 @@ static void test_unmap(struct test_file *f)
 {
 	dma_resv_lock(f->buf->resv, NULL);
 	if (f->sgt)
-		dma_buf_unmap_attachment(f->attach, f->sgt, DMA_BIDIRECTIONAL);
+		dma_buf_unmap_attachment(f->attach, f->sgt, f->dir);
 	f->sgt = NULL;
 	dma_resv_unlock(f->buf->resv);
 }
@@ -116,7 +118,8 @@ static int test_attach(struct test_file *f, struct csrec_test_attach *arg)
 	if (arg->flags & CSREC_TEST_SHORT)
 		dma_set_max_seg_size(dev, SZ_64K);
 	dma_resv_lock(f->buf->resv, NULL);
-	f->sgt = dma_buf_map_attachment(f->attach, DMA_BIDIRECTIONAL);
+	f->dir = arg->flags & CSREC_TEST_READS ? DMA_TO_DEVICE : DMA_BIDIRECTIONAL;
+	f->sgt = dma_buf_map_attachment(f->attach, f->dir);
 	if (IS_ERR(f->sgt)) {
 		ret = PTR_ERR(f->sgt);
 		f->sgt = NULL;
@@ -194,11 +197,17 @@ static void test_export_unmap(struct dma_buf_attachment *attach, struct sg_table
 
 static int test_export_pin(struct dma_buf_attachment *attach)
 {
+	struct test_export *e = attach->dmabuf->priv;
+
+	atomic_inc(&e->pins);
 	return 0;
 }
 
 static void test_export_unpin(struct dma_buf_attachment *attach)
 {
+	struct test_export *e = attach->dmabuf->priv;
+
+	atomic_dec(&e->pins);
 }
 
 static int test_export_mmap(struct dma_buf *buf, struct vm_area_struct *vma)
@@ -345,6 +354,9 @@ static long test_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 		break;
 	case CSREC_TEST_IOC_MAPS:
 		ret = f->export ? atomic_read(&f->export->maps) : -ENOENT;
+		break;
+	case CSREC_TEST_IOC_PINS:
+		ret = f->export ? atomic_read(&f->export->pins) : -ENOENT;
 		break;
 	}
 	mutex_unlock(&f->lock);

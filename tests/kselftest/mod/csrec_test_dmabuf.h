@@ -23,6 +23,7 @@ struct csrec_test_attach {
 #define CSREC_TEST_REVOCABLE	(1 << 1)
 #define CSREC_TEST_STATIC	(1 << 2)	/* dma_buf_attach(), as old drivers do */
 #define CSREC_TEST_SHORT	(1 << 3)	/* takes segments of up to 64 KiB */
+#define CSREC_TEST_READS	(1 << 4)	/* and never writes */
 
 /* How often the exporter has taken it back. */
 #define CSREC_TEST_IOC_ATTACH	_IOWR('T', 1, struct csrec_test_attach)
@@ -40,5 +41,7 @@ struct csrec_test_export {
 /* Takes it back; how many mappings of it are left at last. */
 #define CSREC_TEST_IOC_REVOKE	_IO('T', 4)
 #define CSREC_TEST_IOC_MAPS	_IO('T', 5)
+/* How many importers have it pinned. */
+#define CSREC_TEST_IOC_PINS	_IO('T', 6)
 
 #endif
