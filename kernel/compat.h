@@ -176,6 +176,11 @@ static inline void csrec_dma_buf_unmap(struct dma_buf_attachment *attach, struct
 #define CSREC_CLASS_CONST const
 #endif
 
+/* Before 6.13 what cannot be mapped is BLK_STS_TARGET only. */
+#ifndef BLK_STS_INVAL
+#define BLK_STS_INVAL	BLK_STS_TARGET
+#endif
+
 /*
  * References that a peer-to-peer page of the kernel's pool has while nobody has it: since 6.15
  * none, before that one.
@@ -208,6 +213,12 @@ static inline bool csrec_attach_revocable(const struct dma_buf_attachment *attac
 {
 	return attach->importer_ops && attach->importer_ops->CSREC_INVALIDATE_MAPPINGS;
 }
+
+/*
+ * Does an importer that pins a dma-buf, and listens, expect to keep it all the same? Before 7.1
+ * yes, but where CONFIG_DMABUF_MOVE_NOTIFY is off the kernel itself pins whatever is mapped.
+ */
+#define CSREC_PIN_IS_FOR_GOOD	IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY)
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
 #define CSREC_IMPORT_NS_DMA_BUF	MODULE_IMPORT_NS(DMA_BUF)

@@ -7,7 +7,9 @@
  *   csd->reset_lock	rwsem. Read: an ioctl, or close, works with the device
  *			(csrec_enter()). Write: the device is being stopped (remove,
  *			reset). Whoever wants it for writing first sets csd->state, which
- *			ends every wait for the device. Nothing that a process or a drive
+ *			ends every wait for the device, or uses csrec_lock_dead(): nobody
+ *			waits for it for writing while the device lives, so that WAIT may
+ *			sleep under it. Nothing that a process or a drive
  *			can stall happens under it: user memory is read before and written
  *			after.
  *   csd->queue_lock	mutex. QUEUE_CREATE and QUEUE_DELETE, changes of csd->queues[].
@@ -69,10 +71,10 @@ struct csrec_dev;
 struct csrec_import;
 struct csrec_map;
 struct eventfd_ctx;
+struct file;
 struct inode;
 struct vm_area_struct;
 struct gen_pool;
-struct dma_pool;
 struct io_uring_cmd;
 
 enum csrec_state {
@@ -219,7 +221,7 @@ struct csrec_region {
 	void *p2p_va;		/* of it, with P2PDMA */
 	/* HOST */
 	struct csrec_import *import;	/* a dma-buf; else pinned: */
-	struct mm_struct *mm;	/* whose locked_vm is charged */
+	struct mm_struct *mm;	/* whose pinned_vm is charged */
 	unsigned long npages;	/* pinned */
 	unsigned long charged;
 	struct sg_append_table sgt;
@@ -232,6 +234,12 @@ struct csrec_region {
 
 struct csrec_fence {
 	struct csrec_obj obj;
+};
+
+/* MEM_EXPORT: its argument, and what becomes arg.fd once the caller has been told the number. */
+struct csrec_export_call {
+	struct csrec_mem_export arg;
+	struct file *file;
 };
 
 /* A process (thread group) that has opened the device, for what it may have in all contexts. */
@@ -356,7 +364,6 @@ struct csrec_dev {
 	struct delayed_work dram_work;
 	struct mutex exports_lock;	/* exports */
 	struct list_head exports;	/* dma-bufs not revoked */
-	struct dma_pool *list_pool;
 	struct csrec_obj win_dram;	/* all of the memory, for the admin queue */
 	struct csrec_obj win_onchip;
 	spinlock_t bounce_lock;		/* bounces, nr_bounces */
@@ -366,6 +373,7 @@ struct csrec_dev {
 	struct list_head p2p_reqs;
 	struct list_head p2p_drives;
 	wait_queue_head_t p2p_idle;	/* no requests left */
+	struct workqueue_struct *p2p_wq;
 
 	atomic64_t doorbells;
 	atomic64_t interrupts;
@@ -382,6 +390,7 @@ struct csrec_dev {
 /* csrec_pci.c */
 int csrec_dead(const struct csrec_dev *csd);
 int csrec_ctx_dead(const struct csrec_ctx *ctx);
+bool csrec_lock_dead(struct csrec_dev *csd);
 void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state);
 int csrec_hw_alive(struct csrec_dev *csd);
 int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin);
@@ -402,6 +411,7 @@ void csrec_owner_put(struct csrec_owner *owner);
 void csrec_ctx_put(struct csrec_ctx *ctx);
 u32 csrec_features(const struct csrec_dev *csd);
 int csrec_enter(struct csrec_ctx *ctx);
+int csrec_enter_nowait(struct csrec_ctx *ctx);
 void csrec_exit(struct csrec_ctx *ctx);
 
 /* csrec_mmap.c */
@@ -464,6 +474,8 @@ struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ct
 void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj);
 struct csrec_obj *csrec_slot_close(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
 struct csrec_obj *csrec_slot_close_first(struct csrec_slots *slots, struct list_head *list);
+void csrec_slots_wait_empty(struct csrec_dev *csd, struct csrec_slots *slots,
+			    struct list_head *list);
 void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj);
 void csrec_slots_for_each(struct csrec_dev *csd, struct csrec_slots *slots,
 			  void (*fn)(struct csrec_dev *csd, const struct csrec_obj *obj,
@@ -503,6 +515,10 @@ s64 csrec_onchip_alloc(struct csrec_dev *csd, u64 size, u64 align);
 void csrec_onchip_free(struct csrec_dev *csd, u64 base, u64 size);
 
 /* csrec_dmabuf.c */
+int csrec_dmabuf_init(void);
+void csrec_dmabuf_exit(void);
+void csrec_imports_flush(void);
+void csrec_export_end(struct csrec_export_call *call, int ret);
 void csrec_import_put(struct csrec_import *im);
 void csrec_exports_revoke(struct csrec_dev *csd);
 int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp);
@@ -524,8 +540,7 @@ void csrec_bounce_put(struct csrec_dev *csd, struct csrec_bounce *b);
 void csrec_bounces_free(struct csrec_dev *csd);
 
 /* csrec_p2p.c */
-int csrec_p2p_init(void);
-void csrec_p2p_exit(void);
+int csrec_p2p_init(struct csrec_dev *csd);
 void csrec_p2p_dead(struct csrec_dev *csd);
 void csrec_p2p_wait_idle(struct csrec_dev *csd);
 int csrec_ioc_p2p_read(struct csrec_ctx *ctx, void *argp);
@@ -536,6 +551,7 @@ void csrec_p2p_uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags);
 
 /* csrec_stats.c */
 void csrec_stats_look(struct csrec_dev *csd);
+u64 csrec_stats_counter(struct csrec_dev *csd, unsigned int i);
 void csrec_stats_counters(struct csrec_dev *csd, u64 *counters);
 
 /* csrec_sysfs.c */

@@ -108,6 +108,20 @@ static void csrec_export_unmap(struct dma_buf_attachment *attach, struct sg_tabl
 		wake_up_all(&e->waitq);
 }
 
+/*
+ * The memory never moves, so that there is nothing to do; but who pins it to be left alone is not
+ * let in, as a reset takes it back all the same. Being there, these keep kernels before 6.16
+ * from mapping the dma-buf for good when somebody attaches.
+ */
+static int csrec_export_pin(struct dma_buf_attachment *attach)
+{
+	return CSREC_PIN_IS_FOR_GOOD ? -EOPNOTSUPP : 0;
+}
+
+static void csrec_export_unpin(struct dma_buf_attachment *attach)
+{
+}
+
 static void csrec_export_release(struct dma_buf *buf)
 {
 	struct csrec_export *e = buf->priv;
@@ -124,6 +138,8 @@ static void csrec_export_release(struct dma_buf *buf)
 
 static const struct dma_buf_ops csrec_export_ops = {
 	.attach = csrec_export_attach,
+	.pin = csrec_export_pin,
+	.unpin = csrec_export_unpin,
 	.map_dma_buf = csrec_export_map,
 	.unmap_dma_buf = csrec_export_unmap,
 	.release = csrec_export_release,
@@ -197,13 +213,14 @@ void csrec_exports_revoke(struct csrec_dev *csd)
 
 int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp)
 {
-	struct csrec_mem_export *arg = argp;
+	struct csrec_export_call *call = argp;
+	struct csrec_mem_export *arg = &call->arg;
 	struct csrec_dev *csd = ctx->csd;
 	u8 rights = CSREC_RIGHT_READ;
 	struct csrec_region *r;
 	struct csrec_obj *obj;
 	struct dma_buf *buf;
-	int ret, fd;
+	int ret;
 
 	if (arg->rsvd || arg->open_flags & ~(O_CLOEXEC | O_ACCMODE) ||
 	    ((arg->open_flags & O_ACCMODE) != O_RDONLY &&
@@ -231,19 +248,33 @@ int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp)
 		ret = PTR_ERR(buf);
 		goto out;
 	}
-	fd = dma_buf_fd(buf, arg->open_flags & O_CLOEXEC);
-	if (fd < 0) {
+	ret = get_unused_fd_flags(arg->open_flags & O_CLOEXEC);
+	if (ret < 0) {
 		dma_buf_put(buf);
-		ret = fd;
 		goto out;
 	}
-	arg->fd = fd;
+	arg->fd = ret;
+	call->file = buf->file;
+	ret = 0;
 out:
 	csrec_exit(ctx);
 	return ret;
 }
 
+/* The caller knows the number, or (@ret) could not be told it. */
+void csrec_export_end(struct csrec_export_call *call, int ret)
+{
+	if (!ret) {
+		fd_install(call->arg.fd, call->file);
+		return;
+	}
+	put_unused_fd(call->arg.fd);
+	fput(call->file);
+}
+
 /* ---- import ---- */
+
+static struct workqueue_struct *csrec_import_wq;
 
 /* Memory of another exporter. Lives as long as its region, or work on its invalidation. */
 struct csrec_import {
@@ -254,6 +285,7 @@ struct csrec_import {
 	struct sg_table *sgt;
 	enum dma_data_direction dir;
 	u32 key;
+	bool pinned;
 	bool stale;
 	struct work_struct work;
 	struct mutex lock;	/* sgt, and that buf is there */
@@ -277,7 +309,9 @@ static void csrec_import_unmap(struct csrec_import *im)
 }
 
 /*
- * The exporter needs its memory: the key goes, and the mapping with it. A device that has failed
+ * The exporter takes its memory back: the key goes, and the mapping with it. Until that is undone
+ * the device may access it, as nothing stops a command at once: who revokes waits for the unmapping,
+ * not for a fence only. That it is not merely moved is what pinning is for. A device that has failed
  * cannot be told; it is taken off the bus, so that the exporter need not wait for its reset. In
  * a reset or removal all goes anyway.
  */
@@ -302,7 +336,7 @@ static void csrec_import_work(struct work_struct *work)
 static void csrec_import_queue(struct csrec_import *im)
 {
 	kref_get(&im->ref);
-	if (!queue_work(system_unbound_wq, &im->work))
+	if (!queue_work(csrec_import_wq, &im->work))
 		kref_put(&im->ref, csrec_import_free);
 }
 
@@ -325,6 +359,11 @@ void csrec_import_put(struct csrec_import *im)
 {
 	mutex_lock(&im->lock);
 	csrec_import_unmap(im);
+	if (im->pinned) {
+		dma_resv_lock(im->buf->resv, NULL);
+		dma_buf_unpin(im->attach);
+		dma_resv_unlock(im->buf->resv);
+	}
 	if (im->attach)
 		dma_buf_detach(im->buf, im->attach);
 	dma_buf_put(im->buf);
@@ -354,6 +393,7 @@ static int csrec_import_host(struct csrec_ctx *ctx, struct csrec_region *r, stru
 	struct csrec_dev *csd = ctx->csd;
 	struct csrec_import *im;
 	struct sg_table *sgt;
+	long left;
 	int ret;
 
 	im = kzalloc_obj(*im, GFP_KERNEL_ACCOUNT);
@@ -372,6 +412,19 @@ static int csrec_import_host(struct csrec_ctx *ctx, struct csrec_region *r, stru
 	if (IS_ERR(im->attach)) {
 		ret = PTR_ERR(im->attach);
 		im->attach = NULL;
+		goto err;
+	}
+	/* key and page lists say for good where the memory is: no exporter may move it meanwhile */
+	dma_resv_lock(buf->resv, NULL);
+	ret = dma_buf_pin(im->attach);
+	dma_resv_unlock(buf->resv);
+	if (ret)
+		goto err;
+	im->pinned = true;
+	/* nor be at it still, which ends soon, by the rules of fences */
+	left = dma_resv_wait_timeout(buf->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
+	if (left < 0) {
+		ret = -EINTR;
 		goto err;
 	}
 	sgt = dma_buf_map_attachment_unlocked(im->attach, im->dir);
@@ -442,7 +495,6 @@ int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp)
 	struct csrec_mem_import *arg = argp;
 	struct csrec_region *r;
 	struct dma_buf *buf;
-	long left;
 	int ret;
 
 	if (arg->rsvd || !arg->rights || arg->rights & ~(CSREC_RIGHT_READ | CSREC_RIGHT_WRITE))
@@ -453,12 +505,6 @@ int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp)
 	ret = -EACCES;
 	if (arg->rights & CSREC_RIGHT_WRITE && !(buf->file->f_mode & FMODE_WRITE))
 		goto out;
-	/* the exporter may be busy moving it to where it will stay */
-	left = dma_resv_wait_timeout(buf->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
-	ret = left < 0 ? -EINTR : 0;
-	if (ret)
-		goto out;
-
 	ret = -ENOMEM;
 	r = kzalloc_obj(*r, GFP_KERNEL_ACCOUNT);
 	if (!r)
@@ -476,4 +522,24 @@ int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp)
 out:
 	dma_buf_put(buf);
 	return ret;
+}
+
+/* ---- the module ---- */
+
+/* After a teardown of all contexts: nobody begins to take back what is not there any more. */
+void csrec_imports_flush(void)
+{
+	flush_workqueue(csrec_import_wq);
+}
+
+int csrec_dmabuf_init(void)
+{
+	/* of our own, so that none of it is left when the module goes */
+	csrec_import_wq = alloc_workqueue("csrec-import", WQ_UNBOUND, 0);
+	return csrec_import_wq ? 0 : -ENOMEM;
+}
+
+void csrec_dmabuf_exit(void)
+{
+	destroy_workqueue(csrec_import_wq);
 }

@@ -28,6 +28,9 @@
 /* Between two looks at pages that transfers have. */
 #define CSREC_DRAM_LOOK		(HZ / 10)
 
+/* Pages done between two offers of the CPU to others. */
+#define CSREC_DRAM_BATCH	1024
+
 /* ---- pools ---- */
 
 static struct gen_pool *csrec_pool(struct csrec_dev *csd, u64 size, unsigned int shift)
@@ -135,7 +138,6 @@ static struct device_attribute *csrec_p2p_find_available(struct csrec_dev *csd)
 
 u64 csrec_dram_free_bytes(struct csrec_dev *csd)
 {
-	csrec_dram_reap(csd);
 	if (csd->p2p_available)
 		return csrec_p2p_available(csd);
 	if (csd->dram_pool)
@@ -149,6 +151,12 @@ u64 csrec_onchip_free_bytes(struct csrec_dev *csd)
 }
 
 /* ---- pieces of DRAM ---- */
+
+static void csrec_dram_breathe(unsigned long i)
+{
+	if (i % CSREC_DRAM_BATCH == 0)
+		cond_resched();
+}
 
 static unsigned long csrec_dram_npages(const struct csrec_dram *d)
 {
@@ -175,8 +183,10 @@ static void csrec_dram_give_pages(struct csrec_dram *d)
 	unsigned long i;
 
 	if (!CSREC_P2P_PAGE_IDLE) {
-		for (i = 0; i < csrec_dram_npages(d); i++)
+		for (i = 0; i < csrec_dram_npages(d); i++) {
 			set_page_count(page + i, 1);
+			csrec_dram_breathe(i);
+		}
 	}
 	d->pages = true;
 }
@@ -190,12 +200,15 @@ static bool csrec_dram_take_pages(struct csrec_dram *d)
 	for (i = 0; i < n; i++) {
 		if (!page_ref_freeze(page + i, 1))
 			break;
+		csrec_dram_breathe(i);
 	}
 	if (i < n || CSREC_P2P_PAGE_IDLE) {
 		bool all = i == n;
 
-		while (i--)
+		while (i--) {
 			page_ref_unfreeze(page + i, 1);
+			csrec_dram_breathe(i);
+		}
 		if (!all)
 			return false;
 	}
@@ -211,8 +224,10 @@ static void csrec_dram_leave_pages(struct csrec_dram *d)
 
 	/* one for each page from here on, not one for the allocation */
 	percpu_ref_get_many(&page_pgmap(page)->ref, n - 1);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		put_page(page + i);
+		csrec_dram_breathe(i);
+	}
 }
 
 /* Gives the memory back, if no transfer has any of it (@leave: in any case). */

@@ -92,11 +92,13 @@ void csrec_owner_put(struct csrec_owner *owner)
 int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues)
 {
 	struct csrec_dev *csd = owner->csd;
-	u64 most_dram = csd->quota_dram ?: U64_MAX;
-	unsigned int most_queues = csd->quota_queues ?: UINT_MAX;
+	unsigned int most_queues;
+	u64 most_dram;
 	int ret = 0;
 
 	spin_lock(&csd->owner_lock);
+	most_dram = csd->quota_dram ?: U64_MAX;
+	most_queues = csd->quota_queues ?: UINT_MAX;
 	/* a limit lowered below what it has is no matter until it wants more */
 	if ((dram && (owner->dram > most_dram || dram > most_dram - owner->dram)) ||
 	    (queues && (owner->queues > most_queues || queues > most_queues - owner->queues))) {
@@ -142,6 +144,19 @@ int csrec_enter(struct csrec_ctx *ctx)
 	int ret;
 
 	down_read(&ctx->csd->reset_lock);
+	ret = csrec_ctx_dead(ctx);
+	if (ret)
+		up_read(&ctx->csd->reset_lock);
+	return ret;
+}
+
+/* The same, or -EAGAIN instead of waiting for whoever stops the device. */
+int csrec_enter_nowait(struct csrec_ctx *ctx)
+{
+	int ret;
+
+	if (!down_read_trylock(&ctx->csd->reset_lock))
+		return csrec_ctx_dead(ctx) ?: -EAGAIN;
 	ret = csrec_ctx_dead(ctx);
 	if (ret)
 		up_read(&ctx->csd->reset_lock);
@@ -248,23 +263,20 @@ static int csrec_release(struct inode *inode, struct file *file)
 		csrec_fences_close(ctx);
 	}
 	empty = csrec_ctx_empty(ctx);
-	if (empty)
-		csrec_ctx_unlist(ctx);
 	up_read(&csd->reset_lock);
 
-	if (!empty) {
-		/*
-		 * The device did not confirm, so that it is dead, or will be once who is
-		 * about to stop it gets the lock.
-		 */
-		down_write(&csd->reset_lock);
+	/* the device is dead and did not confirm; a reset, if there is one, does the same */
+	if (!empty && csrec_lock_dead(csd)) {
 		if (!csrec_ctx_empty(ctx)) {
 			csrec_hw_stop(csd);
 			csrec_ctx_teardown(ctx);
 		}
-		csrec_ctx_unlist(ctx);
 		up_write(&csd->reset_lock);
 	}
+	down_read(&csd->reset_lock);
+	WARN_ON_ONCE(!csrec_ctx_empty(ctx));
+	csrec_ctx_unlist(ctx);
+	up_read(&csd->reset_lock);
 
 	ida_free(&csd->domains, ctx->domain);
 	csrec_maps_exit(ctx);
@@ -327,6 +339,7 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 	arg->pci_devfn = csd->pdev->devfn;
 	arg->irq_vectors = csd->nr_vectors;
 	arg->numa_node = dev_to_node(&csd->pdev->dev);
+	csrec_dram_reap(csd);
 	arg->dram_free = csrec_dram_free_bytes(csd);
 	arg->onchip_free = csrec_onchip_free_bytes(csd);
 	spin_lock(&csd->owner_lock);
@@ -389,7 +402,7 @@ union csrec_arg {
 	struct csrec_wait wait;
 	struct csrec_p2p_read p2p_read;
 	struct csrec_stats stats;
-	struct csrec_mem_export mem_export;
+	struct csrec_export_call mem_export;
 	struct csrec_mem_import mem_import;
 };
 
@@ -452,6 +465,9 @@ static const struct csrec_ioctl *csrec_arg_read(union csrec_arg *arg, unsigned i
 		return ERR_PTR(-EFAULT);
 	if (size < op->min_size)
 		return ERR_PTR(-EINVAL);
+	/* what is unknown is looked at byte by byte: not for ever */
+	if (size > PAGE_SIZE)
+		return ERR_PTR(-E2BIG);
 	memset(arg, 0, sizeof(*arg));
 	ret = copy_struct_from_user(arg, op->size, uarg, size);
 	if (ret)
@@ -483,7 +499,12 @@ static long csrec_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 		return ret;
 
 	/* on a failure here the caller has lost what it got; it all goes at close */
-	return copy_to_user(uarg, &arg, min(arg.head.size, op->size)) ? -EFAULT : 0;
+	if (copy_to_user(uarg, &arg, min(arg.head.size, op->size)))
+		ret = -EFAULT;
+	/* but for a descriptor, which anybody in the process could use and close by now */
+	if (op->fn == csrec_ioc_mem_export)
+		csrec_export_end(&arg.mem_export, ret);
+	return ret;
 }
 
 #ifdef CSREC_URING
@@ -504,6 +525,9 @@ static int csrec_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 		return -ENOTTY;
 	uarg = u64_to_user_ptr(READ_ONCE(sqe_cmd[0]));
 	if (READ_ONCE(sqe_cmd[1]) || cmd->flags & IORING_URING_CMD_MASK)
+		return -EINVAL;
+	/* a command of 80 bytes is as good as one of 16, if there is nothing else in it */
+	if (issue_flags & IO_URING_F_SQE128 && memchr_inv(&sqe_cmd[2], 0, 64))
 		return -EINVAL;
 	op = csrec_arg_read(&arg, cmd->cmd_op, uarg);
 	if (IS_ERR(op))

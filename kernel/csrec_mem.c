@@ -3,7 +3,6 @@
  * Memory: pinned user memory and device memory, as regions.
  */
 #include <linux/dma-mapping.h>
-#include <linux/dmapool.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -40,18 +39,25 @@ static int csrec_devmem_zero(struct csrec_dev *csd, const struct csrec_region *r
 
 static void csrec_unpin(struct csrec_dev *csd, struct csrec_region *r)
 {
+	unsigned long done, n, len;
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sgtable_sg(&r->sgt.sgt, sg, i)
-		unpin_user_page_range_dirty_lock(sg_page(sg), sg->length >> PAGE_SHIFT,
-						 r->rights & CSREC_RIGHT_WRITE);
+	for_each_sgtable_sg(&r->sgt.sgt, sg, i) {
+		len = sg->length >> PAGE_SHIFT;
+		for (done = 0; done < len; done += n) {
+			n = min(len - done, CSREC_PIN_BATCH);
+			unpin_user_page_range_dirty_lock(sg_page(sg) + done, n,
+							 r->rights & CSREC_RIGHT_WRITE);
+			cond_resched();
+		}
+	}
 	sg_free_append_table(&r->sgt);
 	atomic64_sub((u64)r->npages << PAGE_SHIFT, &csd->pinned_bytes);
 	r->npages = 0;
 	if (r->mm) {
 		/* the mm that was charged, whoever closes the file */
-		account_locked_vm(r->mm, r->charged, false);
+		atomic64_sub(r->charged, &r->mm->pinned_vm);
 		mmdrop(r->mm);
 		r->mm = NULL;
 	}
@@ -64,16 +70,20 @@ static int csrec_pin(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 	unsigned int gup = FOLL_LONGTERM | (r->rights & CSREC_RIGHT_WRITE ? FOLL_WRITE : 0);
 	unsigned long total = DIV_ROUND_UP(offset_in_page(addr) + r->size, PAGE_SIZE);
 	struct page **pages;
+	int ret = 0;
 	long n;
-	int ret;
 
 	addr &= PAGE_MASK;
 	pages = kmalloc_array(CSREC_PIN_BATCH, sizeof(*pages), GFP_KERNEL);
 	if (!pages)
 		return -ENOMEM;
-	ret = account_locked_vm(current->mm, total, true);
-	if (ret)
+	/* without mmap_lock, as memory is unpinned under the reset_lock, too */
+	if (atomic64_add_return(total, &current->mm->pinned_vm) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	    !capable(CAP_IPC_LOCK)) {
+		atomic64_sub(total, &current->mm->pinned_vm);
+		ret = -ENOMEM;
 		goto out;
+	}
 	r->mm = current->mm;
 	mmgrab(r->mm);
 	r->charged = total;
@@ -118,8 +128,11 @@ static void csrec_lists_free(struct csrec_dev *csd, struct csrec_region *r)
 {
 	unsigned int i;
 
-	for (i = 0; i < r->nlists; i++)
-		dma_pool_free(csd->list_pool, r->lists[i], le64_to_cpu(r->top[i]));
+	for (i = 0; i < r->nlists; i++) {
+		dma_free_coherent(&csd->pdev->dev, CSREC_LIST_BYTES, r->lists[i],
+				  le64_to_cpu(r->top[i]));
+		cond_resched();
+	}
 	r->nlists = 0;
 	if (r->top)
 		dma_free_coherent(&csd->pdev->dev, r->top_size, r->top, r->top_dma);
@@ -135,7 +148,9 @@ static int csrec_lists_add(struct csrec_dev *csd, struct csrec_region *r, u64 n,
 	__le64 *list;
 
 	if (n % CSREC_PAGE_LIST_ENTRIES == 0) {
-		list = dma_pool_zalloc(csd->list_pool, GFP_KERNEL_ACCOUNT, &dma);
+		/* no pool, whose pages would stay on the account of who came first */
+		list = dma_alloc_coherent(&csd->pdev->dev, CSREC_LIST_BYTES, &dma,
+					  GFP_KERNEL_ACCOUNT);
 		if (!list)
 			return -ENOMEM;
 		r->lists[r->nlists] = list;
@@ -159,8 +174,11 @@ int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct
 	struct scatterlist *sg;
 	unsigned int shift, i;
 
-	for_each_sgtable_dma_sg(sgt, sg, i)
+	for_each_sgtable_dma_sg(sgt, sg, i) {
 		csrec_pages_look(&pages, sg_dma_address(sg), sg_dma_len(sg));
+		if (i % CSREC_PAGE_LIST_ENTRIES == 0)
+			cond_resched();
+	}
 	shift = csrec_pages_shift(&pages);
 	if (shift > CSREC_MAX_PAGE_SHIFT) {
 		r->levels = 0;
@@ -185,6 +203,8 @@ int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct
 		while (n < npages && csrec_pages_next(&pages, shift, &page)) {
 			if (csrec_lists_add(csd, r, n++, page))
 				goto err;
+			if (n % CSREC_PAGE_LIST_ENTRIES == 0)
+				cond_resched();
 		}
 	}
 	if (WARN_ON_ONCE(n != npages))
@@ -413,6 +433,8 @@ void csrec_regions_close(struct csrec_ctx *ctx)
 
 	while ((obj = csrec_slot_close_first(&csd->regions, &ctx->regions)))
 		csrec_region_destroy(csd, container_of(obj, struct csrec_region, obj));
+	/* an exporter may be taking its memory back */
+	csrec_slots_wait_empty(csd, &csd->regions, &ctx->regions);
 }
 
 /* The device is stopped, and nobody else uses the context. */
@@ -590,10 +612,6 @@ int csrec_mem_init(struct csrec_dev *csd)
 	if (csrec_dram_init(csd) || csrec_slots_init(&csd->regions, nr_regions) ||
 	    csrec_slots_init(&csd->fences, nr_fences))
 		goto err;
-	csd->list_pool = dma_pool_create(CSREC_NAME, &csd->pdev->dev, CSREC_LIST_BYTES, 4096, 0);
-	if (!csd->list_pool)
-		goto err;
-
 	if (csrec_slot_add(&csd->regions, &csd->win_dram, NULL) ||
 	    csrec_slot_add(&csd->regions, &csd->win_onchip, NULL))
 		goto err;
@@ -607,8 +625,6 @@ err:
 void csrec_mem_exit(struct csrec_dev *csd)
 {
 	csrec_dram_exit(csd);
-	/* NULL is fine */
-	dma_pool_destroy(csd->list_pool);
 	csrec_slots_free(&csd->fences);
 	csrec_slots_free(&csd->regions);
 }

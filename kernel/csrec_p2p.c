@@ -10,11 +10,13 @@
  * No lock is held meanwhile, and only remove() waits.
  *
  * A drive that hangs keeps its workers. Requests for one drive beyond CSREC_DRIVE_ACTIVE wait in
- * line, so that those for others find a worker, and a bounce buffer.
+ * line, so that those for others find a worker, and a bounce buffer: of WQ_MAX_ACTIVE workers that
+ * a device may have (512 before Linux 6.13, 2048 since) 16 or 64 drives that all hang take the last.
  */
 #include <linux/bio.h>
 #include <linux/blk-integrity.h>
 #include <linux/blkdev.h>
+#include <linux/cgroup.h>
 #include <linux/completion.h>
 #include <linux/dma-mapping.h>
 #include <linux/file.h>
@@ -31,8 +33,6 @@
 #define CSREC_BIO_BYTES		SZ_1M	/* most of one bio */
 #define CSREC_BIO_BATCH		128	/* bios in flight of one request */
 #define CSREC_DRIVE_ACTIVE	32	/* requests of one drive at work */
-
-static struct workqueue_struct *csrec_p2p_wq;
 
 /* A disk that has requests. */
 struct csrec_drive {
@@ -71,6 +71,7 @@ struct csrec_req {
 	u64 p2p_bytes;
 	u64 bounce_bytes;
 
+	struct cgroup_subsys_state *blkcg;	/* of who asked, to which bios are charged */
 	struct io_uring_cmd *cmd;	/* until answered; NULL: an ioctl */
 	void __user *uarg;
 };
@@ -113,14 +114,16 @@ static int csrec_req_go_on(const struct csrec_req *req)
 struct csrec_io {
 	atomic_t pending;
 	struct completion done;
-	int err;
+	blk_status_t err;	/* of the first that failed */
+	bool moved;		/* some did not */
 };
 
 static void csrec_io_init(struct csrec_io *io)
 {
 	atomic_set(&io->pending, 1);
 	init_completion(&io->done);
-	io->err = 0;
+	io->err = BLK_STS_OK;
+	io->moved = false;
 }
 
 static void csrec_io_put(struct csrec_io *io)
@@ -133,8 +136,10 @@ static void csrec_bio_end(struct bio *bio)
 {
 	struct csrec_io *io = bio->bi_private;
 
-	if (bio->bi_status)
-		cmpxchg(&io->err, 0, blk_status_to_errno(bio->bi_status));
+	if (!bio->bi_status)
+		WRITE_ONCE(io->moved, true);
+	else
+		cmpxchg(&io->err, BLK_STS_OK, bio->bi_status);
 	bio_put(bio);
 	csrec_io_put(io);
 }
@@ -150,6 +155,9 @@ static void csrec_io_submit(struct csrec_io *io, const struct csrec_pos *p, stru
 	if (req->write && req->file->f_flags & O_DSYNC)
 		opf |= REQ_FUA;
 	bio = bio_alloc(req->bdev, 1, opf, GFP_KERNEL);
+	/* not the worker's */
+	if (req->blkcg)
+		bio_associate_blkg_from_css(bio, req->blkcg);
 	bio->bi_iter.bi_sector = (req->segs[p->seg].file_off + p->done) >> SECTOR_SHIFT;
 	bio->bi_private = io;
 	bio->bi_end_io = csrec_bio_end;
@@ -163,9 +171,16 @@ static int csrec_io_wait(struct csrec_io *io)
 {
 	csrec_io_put(io);
 	wait_for_completion_state(&io->done, TASK_IDLE);
-	if (io->err && io->err != -EREMOTEIO)
-		return -EIO;
-	return io->err;
+	return io->err ? -EIO : 0;
+}
+
+/*
+ * Was it the way that was missing? Drivers that cannot map peer-to-peer pages for the drive send it
+ * nothing, and say so in one of these ways; but so may a drive that was sent something.
+ */
+static bool csrec_io_no_way(const struct csrec_io *io)
+{
+	return !io->moved && (io->err == BLK_STS_TARGET || io->err == BLK_STS_INVAL);
 }
 
 /* ---- peer-to-peer ---- */
@@ -188,6 +203,7 @@ static int csrec_req_direct(const struct csrec_req *req)
 {
 	struct csrec_pos p = { .req = req };
 	struct blk_plug plug;
+	bool moved = false;
 	struct csrec_io io;
 	int n, ret;
 
@@ -209,7 +225,8 @@ static int csrec_req_direct(const struct csrec_req *req)
 		blk_finish_plug(&plug);
 		ret = csrec_io_wait(&io);
 		if (ret)
-			return ret;
+			return !moved && csrec_io_no_way(&io) ? -EREMOTEIO : ret;
+		moved = true;
 	}
 	return 0;
 }
@@ -330,8 +347,7 @@ static int csrec_req_bounce(const struct csrec_req *req)
 			ret = csrec_bounce_part(b, &p);
 	}
 	csrec_bounce_put(csd, b);
-	/* only peer-to-peer can fail like this */
-	return ret == -EREMOTEIO ? -EIO : ret;
+	return ret;
 }
 
 /* ---- the request ---- */
@@ -442,6 +458,8 @@ static void csrec_req_release(struct csrec_req *req)
 		csrec_slot_put(&req->ctx->csd->regions, &req->regions[i]->obj);
 	kvfree(req->regions);
 	kvfree(req->segs);
+	if (req->blkcg)
+		css_put(req->blkcg);
 	if (req->file)
 		fput(req->file);
 }
@@ -476,7 +494,7 @@ static void csrec_req_stop(struct csrec_req *req)
 	WRITE_ONCE(req->stop, true);
 	if (!list_empty(&req->wait)) {
 		list_del_init(&req->wait);
-		queue_work(csrec_p2p_wq, &req->work);
+		queue_work(req->ctx->csd->p2p_wq, &req->work);
 	}
 }
 
@@ -496,7 +514,7 @@ static void csrec_req_leave(struct csrec_req *req)
 		swap(next->drive, req->drive);
 		next->drive = drive;
 		next->active = true;
-		queue_work(csrec_p2p_wq, &next->work);
+		queue_work(next->ctx->csd->p2p_wq, &next->work);
 	} else if (!--drive->active) {
 		list_del(&drive->node);
 		req->drive = drive;
@@ -568,7 +586,7 @@ static void csrec_req_start(struct csrec_req *req)
 		req->drive = drive;
 		drive->active++;
 		req->active = true;
-		queue_work(csrec_p2p_wq, &req->work);
+		queue_work(csd->p2p_wq, &req->work);
 	}
 	/* csrec_p2p_dead() may have been before it was on the list */
 	ret = csrec_ctx_dead(req->ctx);
@@ -631,14 +649,14 @@ static int csrec_req_check_seg(struct csrec_req *req, unsigned int i)
 	return 0;
 }
 
-static int csrec_req_check_keys(struct csrec_req *req)
+static int csrec_req_check_keys(struct csrec_req *req, bool nowait)
 {
 	struct csrec_slots *fences = &req->ctx->csd->fences;
 	struct csrec_obj *fence;
 	unsigned int i;
 	int ret;
 
-	ret = csrec_enter(req->ctx);
+	ret = nowait ? csrec_enter_nowait(req->ctx) : csrec_enter(req->ctx);
 	if (ret)
 		return ret;
 	if (req->fence_key) {
@@ -654,7 +672,7 @@ static int csrec_req_check_keys(struct csrec_req *req)
 	return ret;
 }
 
-static int csrec_req_prepare(struct csrec_req *req, const struct csrec_p2p_read *arg)
+static int csrec_req_prepare(struct csrec_req *req, const struct csrec_p2p_read *arg, bool nowait)
 {
 	int ret;
 
@@ -672,12 +690,12 @@ static int csrec_req_prepare(struct csrec_req *req, const struct csrec_p2p_read 
 	req->drive->disk = req->bdev->bd_disk;
 	INIT_LIST_HEAD(&req->drive->waiting);
 	req->count = arg->count;
-	return csrec_req_check_keys(req);
+	return csrec_req_check_keys(req, nowait);
 }
 
 /* Everything is checked, read and held; it only has to be started. */
 static struct csrec_req *csrec_req_make(struct csrec_ctx *ctx, const struct csrec_p2p_read *arg,
-					bool write)
+					bool write, bool nowait)
 {
 	struct csrec_req *req;
 	int ret;
@@ -697,7 +715,10 @@ static struct csrec_req *csrec_req_make(struct csrec_ctx *ctx, const struct csre
 	req->write = write;
 	req->fence_key = arg->fence_key;
 	req->fence_value = arg->fence_value;
-	ret = csrec_req_prepare(req, arg);
+#ifdef CONFIG_BLK_CGROUP
+	req->blkcg = task_get_css(current, io_cgrp_id);
+#endif
+	ret = csrec_req_prepare(req, arg, nowait);
 	if (ret) {
 		csrec_req_release(req);
 		csrec_req_put(req);
@@ -714,7 +735,7 @@ static int csrec_p2p_ioctl(struct csrec_ctx *ctx, struct csrec_p2p_read *arg, bo
 	struct csrec_req *req;
 	int ret;
 
-	req = csrec_req_make(ctx, arg, write);
+	req = csrec_req_make(ctx, arg, write, false);
 	if (IS_ERR(req))
 		return PTR_ERR(req);
 	kref_get(&req->ref);
@@ -778,8 +799,10 @@ static void csrec_req_uring_end(struct io_uring_cmd *cmd, unsigned int issue_fla
 int csrec_p2p_uring(struct csrec_ctx *ctx, const struct csrec_p2p_read *arg, bool write,
 		    struct io_uring_cmd *cmd, void __user *uarg, unsigned int issue_flags)
 {
-	struct csrec_req *req = csrec_req_make(ctx, arg, write);
+	struct csrec_req *req;
 
+	/* -EAGAIN: comes again from where it may wait */
+	req = csrec_req_make(ctx, arg, write, issue_flags & IO_URING_F_NONBLOCK);
 	if (IS_ERR(req))
 		return PTR_ERR(req);
 	req->cmd = cmd;
@@ -848,13 +871,12 @@ void csrec_p2p_wait_idle(struct csrec_dev *csd)
 	wait_event(csd->p2p_idle, csrec_p2p_is_idle(csd));
 }
 
-int csrec_p2p_init(void)
+/*
+ * Destroyed after csrec_mem_exit(): a request that is still to be started has device memory, which
+ * that waits for.
+ */
+int csrec_p2p_init(struct csrec_dev *csd)
 {
-	csrec_p2p_wq = alloc_workqueue(CSREC_NAME, WQ_UNBOUND, 0);
-	return csrec_p2p_wq ? 0 : -ENOMEM;
-}
-
-void csrec_p2p_exit(void)
-{
-	destroy_workqueue(csrec_p2p_wq);
+	csd->p2p_wq = alloc_workqueue("%s-p2p", WQ_UNBOUND, WQ_MAX_ACTIVE, dev_name(&csd->dev));
+	return csd->p2p_wq ? 0 : -ENOMEM;
 }

@@ -65,12 +65,14 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 		WRITE_ONCE(csd->state, state);
 	spin_unlock(&csd->ctx_lock);
 
-	if (state == CSREC_FAILED) {
+	if (state == CSREC_FAILED)
 		pci_clear_master(csd->pdev);
+	/* in other states who stops the device does it */
+	if (failed)
 		schedule_work(&csd->zap_work);
-	}
 
 	wake_up_all(&csd->admin.waitq);
+	wake_up_all(&csd->regions.idle);
 	spin_lock(&csd->ctx_lock);
 	list_for_each_entry(ctx, &csd->ctxs, node)
 		wake_up_all(&ctx->waitq);
@@ -80,6 +82,26 @@ void csrec_set_dead(struct csrec_dev *csd, enum csrec_state state)
 
 	if (failed)
 		csrec_dump(csd, NULL, "device given up");
+}
+
+/*
+ * Takes the reset_lock for writing if the device is dead; false: it lives (again), and who was to
+ * be rid of has been by its reset. Tries, and does not queue: by the time that the lock is free the
+ * device may have been reset, and who sleeps in WAIT then would hold up everybody behind this.
+ */
+bool csrec_lock_dead(struct csrec_dev *csd)
+{
+	while (csrec_dead(csd)) {
+		if (down_write_trylock(&csd->reset_lock)) {
+			if (csrec_dead(csd))
+				return true;
+			up_write(&csd->reset_lock);
+			break;
+		}
+		/* whoever has it leaves, as the device is dead */
+		msleep(1);
+	}
+	return false;
 }
 
 /*
@@ -204,11 +226,16 @@ static int csrec_hw_wait_ready(struct csrec_dev *csd, bool ready)
  */
 void csrec_hw_stop(struct csrec_dev *csd)
 {
+	unsigned int i;
+
 	if (csrec_hw_status(csd) != ~0ULL) {
 		csrec_write(csd, CSREC_REG_CTRL, 0);
 		csrec_hw_wait_ready(csd, false);
 	}
 	pci_clear_master(csd->pdev);
+	/* a handler of before looks at rings as they were */
+	for (i = 0; i < csd->nr_vectors; i++)
+		synchronize_irq(pci_irq_vector(csd->pdev, i));
 }
 
 /* Starts a stopped device, with the admin queue and the driver's own regions. */
@@ -224,9 +251,11 @@ static int csrec_hw_start(struct csrec_dev *csd)
 	/* what a slot reset will need, without bus mastering */
 	pci_save_state(csd->pdev);
 
+	spin_lock_irq(&admin->lock);
 	csrec_ring_rewind(&admin->ring);
 	csrec_ring_clear(&admin->ring);
 	bitmap_zero(admin->used, CSREC_ADMIN_ENTRIES);
+	spin_unlock_irq(&admin->lock);
 	/* its counters may have begun anew */
 	memset(&csd->watch, 0, sizeof(csd->watch));
 	csrec_stats_look(csd);
@@ -396,9 +425,9 @@ static void csrec_zap_work(struct work_struct *work)
 {
 	struct csrec_dev *csd = container_of(work, struct csrec_dev, zap_work);
 
-	down_write(&csd->reset_lock);
-	if (csrec_dead(csd))
-		csrec_zap_contexts(csd);
+	if (!csrec_lock_dead(csd))
+		return;
+	csrec_zap_contexts(csd);
 	up_write(&csd->reset_lock);
 }
 
@@ -479,9 +508,12 @@ static int csrec_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto err_put;
 	}
 	csd->queue_map = csrec_umem_possible(csd);
-	ret = csrec_mem_init(csd);
+	ret = csrec_p2p_init(csd);
 	if (ret)
 		goto err_put;
+	ret = csrec_mem_init(csd);
+	if (ret)
+		goto err_p2p;
 	ret = csrec_ring_alloc(csd, &csd->admin.ring, 0, CSREC_ADMIN_ENTRIES);
 	if (ret)
 		goto err_mem;
@@ -516,6 +548,8 @@ err_ring:
 	csrec_ring_free(csd, &csd->admin.ring);
 err_mem:
 	csrec_mem_exit(csd);
+err_p2p:
+	destroy_workqueue(csd->p2p_wq);
 err_put:
 	put_device(&csd->dev);
 	return ret;
@@ -558,10 +592,12 @@ static void csrec_remove(struct pci_dev *pdev)
 
 	csrec_cdev_del(csd);
 	csrec_shutdown_contexts(csd, CSREC_GONE);
+	csrec_imports_flush();
 	csrec_p2p_wait_idle(csd);
 	csrec_irqs_free(csd);
 	csrec_ring_free(csd, &csd->admin.ring);
 	csrec_mem_exit(csd);
+	destroy_workqueue(csd->p2p_wq);
 	put_device(&csd->dev);
 }
 
@@ -707,12 +743,12 @@ static int __init csrec_driver_init(void)
 	BUILD_BUG_ON(sizeof(struct csrec_body_queue) != 56);
 	BUILD_BUG_ON(sizeof(struct csrec_body_region) != 56);
 
-	ret = csrec_p2p_init();
+	ret = csrec_dmabuf_init();
 	if (ret)
 		return ret;
 	ret = csrec_main_init();
 	if (ret)
-		goto err_p2p;
+		goto err_dmabuf;
 	ret = pci_register_driver(&csrec_driver);
 	if (ret)
 		goto err_main;
@@ -720,8 +756,8 @@ static int __init csrec_driver_init(void)
 
 err_main:
 	csrec_main_exit();
-err_p2p:
-	csrec_p2p_exit();
+err_dmabuf:
+	csrec_dmabuf_exit();
 	return ret;
 }
 module_init(csrec_driver_init);
@@ -729,8 +765,9 @@ module_init(csrec_driver_init);
 static void __exit csrec_driver_exit(void)
 {
 	pci_unregister_driver(&csrec_driver);
+	/* the last of this may put a device */
+	csrec_dmabuf_exit();
 	csrec_main_exit();
-	csrec_p2p_exit();
 }
 module_exit(csrec_driver_exit);
 

@@ -790,7 +790,7 @@ int csrec_ioc_wait(struct csrec_ctx *ctx, void *argp)
 		/* found out before anything is taken */
 		if (fault_in_writeable(ucqes, max * sizeof(*cqes)))
 			return -EFAULT;
-		cqes = kvmalloc_array(max, sizeof(*cqes), GFP_KERNEL);
+		cqes = kvmalloc_array(max, sizeof(*cqes), GFP_KERNEL_ACCOUNT);
 		if (!cqes)
 			return -ENOMEM;
 	}

@@ -86,6 +86,8 @@ bool csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj)
 	obj->ctx = NULL;
 	obj->gone = true;
 	unused = !obj->users;
+	/* its context may be waiting in csrec_slots_wait_empty() */
+	wake_up_all(&slots->idle);
 	spin_unlock(&slots->lock);
 	return unused;
 }
@@ -181,6 +183,23 @@ static bool csrec_slot_unused(struct csrec_slots *slots, struct csrec_obj *obj)
 void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj)
 {
 	wait_event(slots->idle, csrec_slot_unused(slots, obj));
+}
+
+static bool csrec_slots_list_empty(struct csrec_slots *slots, struct list_head *list)
+{
+	bool empty;
+
+	spin_lock(&slots->lock);
+	empty = list_empty(list);
+	spin_unlock(&slots->lock);
+	return empty;
+}
+
+/* Until those who are closing objects of @list have done so; or the device is dead. */
+void csrec_slots_wait_empty(struct csrec_dev *csd, struct csrec_slots *slots,
+			    struct list_head *list)
+{
+	wait_event(slots->idle, csrec_slots_list_empty(slots, list) || csrec_dead(csd));
 }
 
 /* Calls @fn for every object of the table, under the lock. */

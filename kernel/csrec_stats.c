@@ -7,6 +7,30 @@
 
 #include "csrec.h"
 
+static void csrec_stats_take(struct csrec_dev *csd)
+{
+	struct csrec_counters *c = &csd->counters;
+	u64 now[CSREC_NR_COUNTERS];
+	bool anew = false;
+	unsigned int i;
+
+	lockdep_assert_held(&c->lock);
+	for (i = 0; i < CSREC_NR_COUNTERS; i++) {
+		now[i] = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
+		/* they only grow, and all begin anew at once */
+		anew |= now[i] < c->last[i];
+	}
+	/* off the bus: what was read means nothing */
+	if ((u32)csrec_read(csd, CSREC_REG_ID) != CSREC_ID_MAGIC)
+		return;
+	for (i = 0; i < CSREC_NR_COUNTERS; i++) {
+		if (c->begun)
+			c->total[i] += now[i] - (anew ? 0 : c->last[i]);
+		c->last[i] = now[i];
+	}
+	c->begun = true;
+}
+
 /**
  * csrec_stats_look - take over what the device has counted since the last look
  * @csd: device
@@ -16,37 +40,50 @@
  */
 void csrec_stats_look(struct csrec_dev *csd)
 {
-	struct csrec_counters *c = &csd->counters;
-	u64 now[CSREC_NR_COUNTERS];
-	bool anew = false;
-	unsigned int i;
-
 	/* after an error on the way to it, until that is mended */
 	if (pci_channel_offline(csd->pdev))
 		return;
+	mutex_lock(&csd->counters.lock);
+	csrec_stats_take(csd);
+	mutex_unlock(&csd->counters.lock);
+}
+
+/**
+ * csrec_stats_counter - total of one device counter
+ * @csd: device
+ * @i: which, in register order
+ *
+ * As csrec_stats_counters(), but reads no more than it must. Needs the reset_lock for reading.
+ */
+u64 csrec_stats_counter(struct csrec_dev *csd, unsigned int i)
+{
+	enum csrec_state state = READ_ONCE(csd->state);
+	struct csrec_counters *c = &csd->counters;
+	u64 now, total;
+
+	lockdep_assert_held(&csd->reset_lock);
+	if ((state != CSREC_LIVE && state != CSREC_FAILED) || pci_channel_offline(csd->pdev)) {
+		mutex_lock(&c->lock);
+		total = c->total[i];
+		mutex_unlock(&c->lock);
+		return total;
+	}
 	mutex_lock(&c->lock);
-	for (i = 0; i < CSREC_NR_COUNTERS; i++) {
-		now[i] = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
-		/* they only grow, and all begin anew at once */
-		anew |= now[i] < c->last[i];
+	now = csrec_read(csd, CSREC_REG_CNT_CYCLES + 8 * i);
+	total = c->total[i] + now - c->last[i];
+	/* begun anew, or off the bus: takes a look at all of them */
+	if (now < c->last[i] || now == ~0ULL) {
+		csrec_stats_take(csd);
+		total = c->total[i];
 	}
-	/* off the bus: what was read means nothing */
-	if ((u32)csrec_read(csd, CSREC_REG_ID) != CSREC_ID_MAGIC)
-		goto out;
-	for (i = 0; i < CSREC_NR_COUNTERS; i++) {
-		if (c->begun)
-			c->total[i] += now[i] - (anew ? 0 : c->last[i]);
-		c->last[i] = now[i];
-	}
-	c->begun = true;
-out:
 	mutex_unlock(&c->lock);
+	return total;
 }
 
 /**
  * csrec_stats_counters - totals of all device counters
  * @csd: device
- * @counters: CSREC_NR_COUNTERS totals since probe, in register order
+ * @counters: totals since probe, as many as struct csrec_stats has, in register order
  *
  * A device that is being reset, is off the bus or has been removed has what it had when it
  * was seen last. Needs the reset_lock for reading.
@@ -59,6 +96,9 @@ void csrec_stats_counters(struct csrec_dev *csd, u64 *counters)
 	if (state == CSREC_LIVE || state == CSREC_FAILED)
 		csrec_stats_look(csd);
 	mutex_lock(&csd->counters.lock);
-	memcpy(counters, csd->counters.total, sizeof(csd->counters.total));
+	/* a counter that a later header has finds no room there, but at the end of the structure */
+	static_assert(sizeof_field(struct csrec_stats, counters) <=
+		      sizeof_field(struct csrec_counters, total));
+	memcpy(counters, csd->counters.total, sizeof_field(struct csrec_stats, counters));
 	mutex_unlock(&csd->counters.lock);
 }

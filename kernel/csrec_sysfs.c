@@ -225,12 +225,12 @@ static ssize_t csrec_hw_show(struct device *dev, struct device_attribute *attr, 
 {
 	struct csrec_hw_attr *hw = container_of(attr, struct csrec_hw_attr, attr);
 	struct csrec_dev *csd = csrec_of(dev);
-	u64 counters[CSREC_NR_COUNTERS];
+	u64 count;
 
 	down_read(&csd->reset_lock);
-	csrec_stats_counters(csd, counters);
+	count = csrec_stats_counter(csd, (hw->reg - CSREC_REG_CNT_CYCLES) / 8);
 	up_read(&csd->reset_lock);
-	return sysfs_emit(buf, "%llu\n", counters[(hw->reg - CSREC_REG_CNT_CYCLES) / 8]);
+	return sysfs_emit(buf, "%llu\n", count);
 }
 
 #define CSREC_HW_ATTR(_name, _reg)							\

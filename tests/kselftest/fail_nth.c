@@ -677,7 +677,7 @@ static int left(struct left *l)
 	if (!f)
 		return -1;
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmLck: %lu", &l->locked) == 1)
+		if (sscanf(line, "VmPin: %lu", &l->locked) == 1)
 			break;
 	fclose(f);
 	return 0;

@@ -235,6 +235,35 @@ TEST_F(mem, register_memlock)
 	EXPECT_EQ(0, mem_register(self->fd, p, 64 * KIB, CSREC_RIGHT_READ, &a));
 }
 
+/* A number of /proc/self/status, in KiB. */
+static unsigned long status_of(const char *name)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	unsigned long n = 0;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name)))
+			n = strtoul(line + strlen(name), NULL, 10);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Pinned memory is accounted as such, and takes nothing from what mlock() may have. */
+TEST_F(mem, register_is_pinned)
+{
+	char *p = pages(MIB);
+	uint32_t key;
+
+	ASSERT_EQ(0, status_of("VmPin:"));
+	ASSERT_EQ(0, mem_register(self->fd, p, MIB, CSREC_RIGHT_READ, &key));
+	EXPECT_EQ(1024, status_of("VmPin:"));
+	EXPECT_EQ(0, status_of("VmLck:"));
+	EXPECT_EQ(0, mem_free(self->fd, key));
+	EXPECT_EQ(0, status_of("VmPin:"));
+}
+
 /* A failed registration leaves no charge behind either. */
 TEST_F(mem, register_memlock_after_failure)
 {

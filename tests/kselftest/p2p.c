@@ -3,6 +3,7 @@
  * P2P_READ. The drive is written through its page cache first, so that the tests also show
  * that what is dirty there arrives.
  */
+#include <sys/mount.h>
 #include <linux/fs.h>
 
 #include "p2p.h"
@@ -232,6 +233,65 @@ TEST_F(p2p, fence)
 
 	arg.fence_key = fence + (1 << CSREC_KEY_GEN_SHIFT);
 	EXPECT_EQ(-ENOENT, xioctl(self->fd, CSREC_IOC_P2P_READ, &arg));
+}
+
+/* How much a control group has read from all drives; or -1. */
+static long long group_read(const char *group)
+{
+	char path[128], line[256];
+	long long sum = 0, n;
+	const char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/io.stat", group);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		at = strstr(line, "rbytes=");
+		if (at && sscanf(at, "rbytes=%lld", &n) == 1)
+			sum += n;
+	}
+	fclose(f);
+	return sum;
+}
+
+/* What the drive does is on the account of who asked, and not of a thread of the kernel. */
+TEST_F(p2p, block_cgroup)
+{
+	char top[] = "/tmp/csrec-cgroup.XXXXXX", group[64], path[96], pid[16];
+	long long before, after;
+
+	ASSERT_NE(NULL, mkdtemp(top));
+	snprintf(group, sizeof(group), "%s/csrec-test", top);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	if (mount("none", top, "cgroup2", 0, NULL)) {
+		rmdir(top);
+		SKIP(return, "no cgroup2");
+	}
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", top);
+	write_file(path, "+io");
+	snprintf(path, sizeof(path), "%s/cgroup.procs", group);
+	ASSERT_EQ(0, mkdir(group, 0700));
+	if (group_read(group) < 0) {
+		rmdir(group);
+		umount2(top, MNT_DETACH);
+		rmdir(top);
+		SKIP(return, "no control of block I/O");
+	}
+	for (int way = 0; way < 3; way += 2) {
+		before = group_read(group);
+		EXPECT_EQ(0, write_file(path, pid));
+		EXPECT_EQ(0, p2p_read_one(self->fd, self->drive, 0, DRAM_LEN, self->dram, 0,
+					  p2p_ways[way]));
+		after = group_read(group);
+		EXPECT_LE(before + DRAM_LEN, after) TH_LOG("way %d", way);
+	}
+	snprintf(path, sizeof(path), "%s/cgroup.procs", top);
+	EXPECT_EQ(0, write_file(path, pid));
+	EXPECT_EQ(0, rmdir(group));
+	umount2(top, MNT_DETACH);
+	rmdir(top);
 }
 
 TEST_F(p2p, alignment)

@@ -190,6 +190,25 @@ TEST_F(p2p_uring, rights)
 	EXPECT_EQ(0, run(&self->ring, self->fd, CSREC_IOC_P2P_WRITE, &arg));
 }
 
+/* Of commands of 80 bytes the last 72 are reserved. */
+TEST_F(p2p_uring, long_commands)
+{
+	struct csrec_p2p_read arg = p2p_arg(self->drive, &self->seg, 1, 0);
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+
+	ASSERT_EQ(0, io_uring_queue_init(4, &ring, variant->flags | IORING_SETUP_SQE128));
+	EXPECT_EQ(0, run(&ring, self->fd, CSREC_IOC_P2P_READ, &arg));
+	for (int i = 8; i < 80; i += 71) {
+		sqe = prepare(&ring, self->fd, CSREC_IOC_P2P_READ, &arg);
+		sqe->cmd[i] = 1;
+		ASSERT_EQ(1, io_uring_submit(&ring));
+		EXPECT_EQ(-EINVAL, result(&ring)) TH_LOG("byte %d", i);
+		memset(sqe->cmd, 0, 80);
+	}
+	io_uring_queue_exit(&ring);
+}
+
 /* A command that waits for the fence before it sees the data. */
 TEST_F(p2p_uring, fence)
 {

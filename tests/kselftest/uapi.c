@@ -198,6 +198,22 @@ TEST_F(ioctl, larger_with_something)
 	EXPECT_EQ(-E2BIG, xioctl(self->fd, variant->nr, self->arg));
 }
 
+/* Zeroes or not, nothing above a page is looked at. */
+TEST_F(ioctl, larger_than_a_page)
+{
+	uint8_t *big = pages(16 * 4096);
+
+	ASSERT_NE(NULL, big);
+	memcpy(big, self->arg, variant->size);
+	*(uint32_t *)big = 4097;
+	EXPECT_EQ(-E2BIG, xioctl(self->fd, variant->nr, big));
+	*(uint32_t *)big = 16 * 4096;
+	EXPECT_EQ(-E2BIG, xioctl(self->fd, variant->nr, big));
+	*(uint32_t *)big = 4096;
+	EXPECT_EQ(0, xioctl(self->fd, variant->nr, big));
+	munmap(big, 16 * 4096);
+}
+
 TEST_F(ioctl, leaves_what_follows_alone)
 {
 	memset(self->arg + variant->size, 0x5a, 64);

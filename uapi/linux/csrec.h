@@ -8,8 +8,8 @@
  *
  * Every argument structure starts with its own size and a flags word. A size
  * below the first version of the structure is -EINVAL; a larger one is accepted
- * if the bytes this driver does not know are zero, else -E2BIG. Unknown flags and
- * non-zero reserved fields are -EINVAL.
+ * if the bytes this driver does not know are zero, else -E2BIG, as is one above the size
+ * of a page. Unknown flags and non-zero reserved fields are -EINVAL.
  *
  * Errors common to all: -ENOTTY unknown ioctl; -EFAULT bad user pointer; -ENODEV the
  * device is gone or was reset since open (the system's sleep is a reset, too); -EIO the
@@ -176,7 +176,8 @@ struct csrec_queue_destroy {
  * mapping of a file whose file system must know what gets dirty: not tmpfs, hugetlbfs). addr
  * and len need no alignment. -EINVAL rights empty or unknown, len 0 or above
  * CSREC_MEM_MAX_PIN (1 GiB before 1.1), or addr + len wraps; -EFAULT not mapped, or memory
- * of a device; -ENOMEM over RLIMIT_MEMLOCK (which CAP_IPC_LOCK lifts); -ENOSPC no region slot;
+ * of a device; -ENOMEM what the process has pinned (VmPin, not VmLck of /proc/PID/status) is over
+ * RLIMIT_MEMLOCK, which CAP_IPC_LOCK lifts; -ENOSPC no region slot;
  * -EOPNOTSUPP the device reaches this memory only through the host's DMA bounce buffers.
  * The memory stays pinned until MEM_FREE or close. Contents belong to the caller. A process
  * that forks should keep it from its children (MADV_DONTFORK).
@@ -376,8 +377,8 @@ struct csrec_wait {
  * read-only; -ETXTBSY it is swap space.
  *
  * Both are also IORING_OP_URING_CMD with cmd_op the number of the ioctl and the address of the
- * structure in the first eight bytes of sqe->cmd, the rest of it and uring_cmd_flags 0
- * (since 1.1). Structure and segments are read at submission; p2p_bytes and bounce_bytes are
+ * structure in the first eight bytes of sqe->cmd, the rest of it (with IORING_SETUP_SQE128 all
+ * 72 bytes) and uring_cmd_flags 0 (since 1.1). Structure and segments are read at submission; p2p_bytes and bounce_bytes are
  * written before the CQE, whose res is 0 or -errno. Other cmd_op are -ENOTTY. Closing the ring,
  * or the death of its owner, is like a kill. Closing the context waits for no drive: the memory
  * stays allocated until it is done.
@@ -422,8 +423,8 @@ struct csrec_stats {
 	__u64	p2p_bytes;
 	__u64	bounce_bytes;
 	__u64	pinned_bytes;		/* now */
-	__u64	counters[(CSREC_REG_CNT_END - CSREC_REG_CNT_CYCLES) / 8];
-					/* device counters, in register order */
+	__u64	counters[20];		/* device counters, in register order, from CNT_CYCLES on; */
+					/* any that a later device has come at the end of this */
 	/* since 1.1: of this context */
 	__u64	ctx_p2p_bytes;
 	__u64	ctx_bounce_bytes;
