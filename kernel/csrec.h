@@ -54,14 +54,31 @@
 
 #define CSREC_NAME		"csrec"
 
+#define CSREC_MAX_IOQ		64	/* of any device */
 #define CSREC_ADMIN_LOG2	6
 #define CSREC_ADMIN_ENTRIES	BIT(CSREC_ADMIN_LOG2)
 #define CSREC_ADMIN_BATCH	16	/* most commands of one csrec_admin_exec() */
+
+/* Of the driver's own: all DRAM, all on-chip memory, a bounce buffer; and one to be of use. */
+#define CSREC_MIN_REGIONS	4U
 
 #define CSREC_DRAM_UNIT		4096	/* of allocation */
 #define CSREC_ONCHIP_UNIT	64
 
 #define CSREC_BOUNCE_ORDER	8	/* bounce buffer, at most 1 MiB with 4 KiB pages */
+#define CSREC_BOUNCE_SLOTS	4U	/* regions that are reserved for them */
+
+/*
+ * What a hung device looks like. Time alone never counts, as the device may be simulated: so many
+ * cycles must have gone by without any work moving, and the answer must have been the same in so
+ * many looks; or the device must say that it is busy while not even its clock moves, in very many
+ * looks. While other work moves, a command is given up only after very many cycles: a quarter of
+ * an hour of a device of 300 MHz, in which it could have written all its memory many times.
+ */
+#define CSREC_HUNG_CYCLES	BIT_ULL(18)
+#define CSREC_LOST_CYCLES	BIT_ULL(38)
+#define CSREC_HUNG_LOOKS	4
+#define CSREC_STUCK_LOOKS	16
 
 /* Between two looks at the progress counter, jiffies. */
 #define CSREC_LOOK_INTERVAL	HZ
@@ -119,6 +136,10 @@ struct csrec_queue {
 	u16 irq_count;
 	u32 irq_cycles;
 	unsigned int resets;	/* by QUEUE_RESET */
+	/* queue_lock: since when it has completed nothing that it has in flight */
+	u32 seen;		/* completions posted */
+	unsigned int looks;
+	u64 since;		/* cycles */
 	struct mutex submit_lock;
 	spinlock_t lock;	/* counts of the ring, and what follows it */
 	struct csrec_ring ring;
@@ -143,6 +164,7 @@ struct csrec_obj {
 	u32 key;
 	bool closing;		/* not (yet, or any more) to be found by its key */
 	bool gone;		/* off the table */
+	bool reserved;		/* takes a slot that was reserved */
 	unsigned int users;	/* transfers that hold it */
 	void (*release)(struct csrec_obj *obj);	/* by the last of them, if gone */
 };
@@ -152,6 +174,8 @@ struct csrec_slots {
 	spinlock_t lock;	/* everything here, and the lists of objects */
 	wait_queue_head_t idle;
 	unsigned int count;
+	unsigned int used;
+	unsigned int reserve;	/* that many are for the driver only */
 	unsigned int next;	/* where to look for a free slot; spreads generations */
 	u16 *gen;
 	struct csrec_obj **obj;
@@ -242,14 +266,23 @@ struct csrec_export_call {
 	struct file *file;
 };
 
+/* What a process may have so much of, or so many. */
+enum csrec_quota {
+	CSREC_QUOTA_DRAM,	/* bytes */
+	CSREC_QUOTA_ONCHIP,	/* bytes */
+	CSREC_QUOTA_QUEUES,
+	CSREC_QUOTA_REGIONS,
+	CSREC_QUOTA_FENCES,
+	CSREC_NR_QUOTAS
+};
+
 /* A process (thread group) that has opened the device, for what it may have in all contexts. */
 struct csrec_owner {
 	struct kref ref;
 	struct list_head node;	/* csd->owners */
 	struct csrec_dev *csd;
 	struct pid *pid;
-	u64 dram;		/* these under csd->owner_lock: bytes */
-	unsigned int queues;
+	u64 has[CSREC_NR_QUOTAS];	/* csd->owner_lock */
 };
 
 /* One open file; transfers of drives, which may end after it was closed, refer to it as well. */
@@ -289,6 +322,9 @@ struct csrec_watch {
 	u64 cycles;
 	unsigned int looks;	/* with the same progress */
 	unsigned int busy;	/* of these, with STATUS.BUSY */
+	unsigned int all;	/* looks with or without progress */
+	u64 began;		/* cycles at the first, */
+	u64 now;		/* and at the last of them */
 	u64 status;		/* of the last look */
 };
 
@@ -333,8 +369,7 @@ struct csrec_dev {
 
 	spinlock_t owner_lock;	/* owners, and what they have */
 	struct list_head owners;
-	u64 quota_dram;		/* most bytes of one owner; 0: no limit, as below */
-	unsigned int quota_queues;
+	u64 quota[CSREC_NR_QUOTAS];	/* most that one owner may have; 0: no limit */
 
 	unsigned int nr_vectors;
 	struct csrec_vector *vectors;
@@ -404,8 +439,8 @@ void csrec_cdev_init(struct csrec_dev *csd);
 int csrec_cdev_add(struct csrec_dev *csd);
 void csrec_cdev_del(struct csrec_dev *csd);
 void csrec_ctx_teardown(struct csrec_ctx *ctx);
-int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues);
-void csrec_owner_uncharge(struct csrec_owner *owner, u64 dram, unsigned int queues);
+int csrec_owner_charge(struct csrec_owner *owner, enum csrec_quota what, u64 n);
+void csrec_owner_uncharge(struct csrec_owner *owner, enum csrec_quota what, u64 n);
 void csrec_owner_hold(struct csrec_owner *owner);
 void csrec_owner_put(struct csrec_owner *owner);
 void csrec_ctx_put(struct csrec_ctx *ctx);

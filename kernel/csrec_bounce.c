@@ -11,7 +11,7 @@
 #include "csrec.h"
 #include "compat.h"
 
-#define CSREC_BOUNCE_IDLE	4	/* kept */
+#define CSREC_BOUNCE_IDLE	CSREC_BOUNCE_SLOTS	/* kept */
 
 static void csrec_bounce_free(struct csrec_dev *csd, struct csrec_bounce *b)
 {

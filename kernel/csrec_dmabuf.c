@@ -309,9 +309,9 @@ static void csrec_import_unmap(struct csrec_import *im)
 }
 
 /*
- * The exporter takes its memory back: the key goes, and the mapping with it. Until that is undone
- * the device may access it, as nothing stops a command at once: who revokes waits for the unmapping,
- * not for a fence only. That it is not merely moved is what pinning is for. A device that has failed
+ * The exporter takes its memory back: the key goes, and the mapping with it. Until it is unmapped
+ * the device may access it, as nothing stops a command at once: who revokes waits for that, and not
+ * for fences only. That it is not merely moved is what pinning is for. A device that has failed
  * cannot be told; it is taken off the bus, so that the exporter need not wait for its reset. In
  * a reset or removal all goes anyway.
  */

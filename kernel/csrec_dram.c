@@ -248,7 +248,7 @@ static bool csrec_dram_release(struct csrec_dram *d, bool leave)
 	}
 	list_del_init(&d->node);
 	atomic64_sub(d->size, &csd->dram_used);
-	csrec_owner_uncharge(d->owner, d->size, 0);
+	csrec_owner_uncharge(d->owner, CSREC_QUOTA_DRAM, d->size);
 	csrec_owner_put(d->owner);
 	d->owner = NULL;
 	return true;
@@ -330,7 +330,7 @@ struct csrec_dram *csrec_dram_alloc(struct csrec_ctx *ctx, u64 size, u64 align)
 
 	mutex_lock(&csd->dram_lock);
 	csrec_dram_look(csd);
-	ret = csrec_owner_charge(ctx->owner, size, 0);
+	ret = csrec_owner_charge(ctx->owner, CSREC_QUOTA_DRAM, size);
 	if (ret)
 		goto err;
 	ret = -ENOMEM;
@@ -357,7 +357,7 @@ struct csrec_dram *csrec_dram_alloc(struct csrec_ctx *ctx, u64 size, u64 align)
 	return d;
 
 err_uncharge:
-	csrec_owner_uncharge(ctx->owner, size, 0);
+	csrec_owner_uncharge(ctx->owner, CSREC_QUOTA_DRAM, size);
 err:
 	mutex_unlock(&csd->dram_lock);
 	kfree(d);

@@ -8,6 +8,7 @@
 
 static void csrec_fence_free(struct csrec_dev *csd, struct csrec_fence *f)
 {
+	csrec_owner_uncharge(f->obj.ctx->owner, CSREC_QUOTA_FENCES, 1);
 	csrec_slot_del(&csd->fences, &f->obj);
 	kfree(f);
 }
@@ -33,9 +34,12 @@ int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp)
 	ret = csrec_enter(ctx);
 	if (ret)
 		goto err_free;
-	ret = csrec_slot_add(&csd->fences, &f->obj, &ctx->fences);
+	ret = csrec_owner_charge(ctx->owner, CSREC_QUOTA_FENCES, 1);
 	if (ret)
 		goto err_exit;
+	ret = csrec_slot_add(&csd->fences, &f->obj, &ctx->fences);
+	if (ret)
+		goto err_uncharge;
 	body.fence_key = cpu_to_le32(f->obj.key);
 	memcpy(cmd.body, &body, sizeof(body));
 	ret = csrec_admin_exec(csd, &cmd, 1);
@@ -50,6 +54,8 @@ int csrec_ioc_fence_create(struct csrec_ctx *ctx, void *argp)
 	csrec_exit(ctx);
 	return ret;
 
+err_uncharge:
+	csrec_owner_uncharge(ctx->owner, CSREC_QUOTA_FENCES, 1);
 err_exit:
 	csrec_exit(ctx);
 err_free:

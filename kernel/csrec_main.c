@@ -75,7 +75,7 @@ void csrec_owner_put(struct csrec_owner *owner)
 	spin_unlock(&csd->owner_lock);
 	if (!last)
 		return;
-	WARN_ON_ONCE(owner->dram || owner->queues);
+	WARN_ON_ONCE(memchr_inv(owner->has, 0, sizeof(owner->has)));
 	put_pid(owner->pid);
 	kfree(owner);
 	put_device(&csd->dev);
@@ -84,38 +84,32 @@ void csrec_owner_put(struct csrec_owner *owner)
 /**
  * csrec_owner_charge - take something on a process's account
  * @owner: the process
- * @dram: bytes of device memory
- * @queues: how many queues
+ * @what: of what
+ * @n: how many, or bytes
  *
  * Return: 0; -EDQUOT it may not have that much.
  */
-int csrec_owner_charge(struct csrec_owner *owner, u64 dram, unsigned int queues)
+int csrec_owner_charge(struct csrec_owner *owner, enum csrec_quota what, u64 n)
 {
 	struct csrec_dev *csd = owner->csd;
-	unsigned int most_queues;
-	u64 most_dram;
 	int ret = 0;
+	u64 most;
 
 	spin_lock(&csd->owner_lock);
-	most_dram = csd->quota_dram ?: U64_MAX;
-	most_queues = csd->quota_queues ?: UINT_MAX;
+	most = csd->quota[what] ?: U64_MAX;
 	/* a limit lowered below what it has is no matter until it wants more */
-	if ((dram && (owner->dram > most_dram || dram > most_dram - owner->dram)) ||
-	    (queues && (owner->queues > most_queues || queues > most_queues - owner->queues))) {
+	if (owner->has[what] > most || n > most - owner->has[what])
 		ret = -EDQUOT;
-	} else {
-		owner->dram += dram;
-		owner->queues += queues;
-	}
+	else
+		owner->has[what] += n;
 	spin_unlock(&csd->owner_lock);
 	return ret;
 }
 
-void csrec_owner_uncharge(struct csrec_owner *owner, u64 dram, unsigned int queues)
+void csrec_owner_uncharge(struct csrec_owner *owner, enum csrec_quota what, u64 n)
 {
 	spin_lock(&owner->csd->owner_lock);
-	owner->dram -= dram;
-	owner->queues -= queues;
+	owner->has[what] -= n;
 	spin_unlock(&owner->csd->owner_lock);
 }
 
@@ -343,10 +337,10 @@ static int csrec_ioc_get_info(struct csrec_ctx *ctx, void *argp)
 	arg->dram_free = csrec_dram_free_bytes(csd);
 	arg->onchip_free = csrec_onchip_free_bytes(csd);
 	spin_lock(&csd->owner_lock);
-	arg->quota_dram = csd->quota_dram ?: csd->dram_size;
-	arg->quota_queues = csd->quota_queues ?: csd->nr_ioq;
-	arg->owned_dram = ctx->owner->dram;
-	arg->owned_queues = ctx->owner->queues;
+	arg->quota_dram = csd->quota[CSREC_QUOTA_DRAM] ?: csd->dram_size;
+	arg->quota_queues = csd->quota[CSREC_QUOTA_QUEUES] ?: csd->nr_ioq;
+	arg->owned_dram = ctx->owner->has[CSREC_QUOTA_DRAM];
+	arg->owned_queues = ctx->owner->has[CSREC_QUOTA_QUEUES];
 	spin_unlock(&csd->owner_lock);
 	csrec_exit(ctx);
 	return 0;

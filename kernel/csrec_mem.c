@@ -69,6 +69,7 @@ static int csrec_pin(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 	/* memory that the device only reads may be mapped read-only */
 	unsigned int gup = FOLL_LONGTERM | (r->rights & CSREC_RIGHT_WRITE ? FOLL_WRITE : 0);
 	unsigned long total = DIV_ROUND_UP(offset_in_page(addr) + r->size, PAGE_SIZE);
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	struct page **pages;
 	int ret = 0;
 	long n;
@@ -78,7 +79,7 @@ static int csrec_pin(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 	if (!pages)
 		return -ENOMEM;
 	/* without mmap_lock, as memory is unpinned under the reset_lock, too */
-	if (atomic64_add_return(total, &current->mm->pinned_vm) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	if (atomic64_add_return(total, &current->mm->pinned_vm) > limit &&
 	    !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(total, &current->mm->pinned_vm);
 		ret = -ENOMEM;
@@ -329,9 +330,31 @@ static const struct csrec_map_ops csrec_region_map_ops = {
 	.mmap = csrec_region_mmap,
 };
 
+/* DRAM is on the account of who allocated it, and for longer: see csrec_dram.c. */
+static int csrec_region_charge(struct csrec_owner *owner, const struct csrec_region *r)
+{
+	int ret = csrec_owner_charge(owner, CSREC_QUOTA_REGIONS, 1);
+
+	if (ret || r->kind != CSREC_REGION_ONCHIP)
+		return ret;
+	ret = csrec_owner_charge(owner, CSREC_QUOTA_ONCHIP, r->size);
+	if (ret)
+		csrec_owner_uncharge(owner, CSREC_QUOTA_REGIONS, 1);
+	return ret;
+}
+
+static void csrec_region_uncharge(struct csrec_owner *owner, const struct csrec_region *r)
+{
+	if (r->kind == CSREC_REGION_ONCHIP)
+		csrec_owner_uncharge(owner, CSREC_QUOTA_ONCHIP, r->size);
+	csrec_owner_uncharge(owner, CSREC_QUOTA_REGIONS, 1);
+}
+
 /* The device does not know it (any more). */
 static void csrec_region_del(struct csrec_dev *csd, struct csrec_region *r)
 {
+	/* while there is a context: it may close once the region is off its list */
+	csrec_region_uncharge(r->obj.ctx->owner, r);
 	/* mappings that are there stay, and have the memory stay */
 	if (r->map.ops)
 		csrec_map_del(r->obj.ctx, &r->map);
@@ -348,9 +371,15 @@ static int csrec_region_add(struct csrec_ctx *ctx, struct csrec_region *r)
 	int ret;
 
 	r->obj.ctx = ctx;
-	ret = csrec_slot_add(&ctx->csd->regions, &r->obj, &ctx->regions);
+	ret = csrec_region_charge(ctx->owner, r);
 	if (ret)
-		csrec_region_free(ctx->csd, r);
+		goto err;
+	ret = csrec_slot_add(&ctx->csd->regions, &r->obj, &ctx->regions);
+	if (!ret)
+		return 0;
+	csrec_region_uncharge(ctx->owner, r);
+err:
+	csrec_region_free(ctx->csd, r);
 	return ret;
 }
 
@@ -615,6 +644,8 @@ int csrec_mem_init(struct csrec_dev *csd)
 	if (csrec_slot_add(&csd->regions, &csd->win_dram, NULL) ||
 	    csrec_slot_add(&csd->regions, &csd->win_onchip, NULL))
 		goto err;
+	/* no process has so many regions that a transfer cannot bounce; one is left to be of use */
+	csd->regions.reserve = min(CSREC_BOUNCE_SLOTS, nr_regions - CSREC_MIN_REGIONS + 1);
 	return 0;
 
 err:

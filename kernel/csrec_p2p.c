@@ -10,8 +10,9 @@
  * No lock is held meanwhile, and only remove() waits.
  *
  * A drive that hangs keeps its workers. Requests for one drive beyond CSREC_DRIVE_ACTIVE wait in
- * line, so that those for others find a worker, and a bounce buffer: of WQ_MAX_ACTIVE workers that
- * a device may have (512 before Linux 6.13, 2048 since) 16 or 64 drives that all hang take the last.
+ * line, so that those for others find a worker, and a bounce buffer: of the WQ_MAX_ACTIVE that a
+ * device may have (512 in old kernels, 2048 in new ones) 16 or 64 drives that all hang have the
+ * last.
  */
 #include <linux/bio.h>
 #include <linux/blk-integrity.h>

@@ -12,19 +12,6 @@
 
 #include "csrec_trace.h"
 
-/*
- * What a hung device looks like. Time alone never counts, as the device may be simulated:
- * so many cycles must have gone by without any work moving, and the answer must have been
- * the same in so many looks; or the device must say that it is busy while not even its
- * clock moves, in very many looks.
- */
-#define CSREC_HUNG_CYCLES	BIT(18)
-#define CSREC_HUNG_LOOKS	4
-#define CSREC_STUCK_LOOKS	16
-
-/* Of the driver's own: all DRAM, all on-chip memory, the bounce buffer; and one to be of use. */
-#define CSREC_MIN_REGIONS	4
-
 /* More than any device has; the allocators keep a bit for each unit. */
 #define CSREC_MAX_DRAM		BIT_ULL(40)
 #define CSREC_MAX_ONCHIP	BIT_ULL(32)
@@ -99,7 +86,7 @@ bool csrec_lock_dead(struct csrec_dev *csd)
 			break;
 		}
 		/* whoever has it leaves, as the device is dead */
-		msleep(1);
+		msleep(20);
 	}
 	return false;
 }
@@ -167,6 +154,12 @@ int csrec_hw_look(struct csrec_dev *csd, struct csrec_watch *watch, bool admin)
 	watch->status = status;
 	progress = csrec_read(csd, CSREC_REG_CNT_PROGRESS);
 	cycles = csrec_read(csd, CSREC_REG_CNT_CYCLES);
+	if (!watch->all++)
+		watch->began = cycles;
+	watch->now = cycles;
+	/* what moves may be others' */
+	if (admin && watch->all >= CSREC_HUNG_LOOKS && cycles - watch->began >= CSREC_LOST_CYCLES)
+		return 1;
 
 	if (!watch->looks || watch->progress != progress) {
 		watch->progress = progress;
@@ -320,9 +313,9 @@ static int csrec_hw_identify(struct csrec_dev *csd)
 	stride = (csd->cap_queue >> CSREC_CAPQ_STRIDE_SHIFT) & 0xff;
 	db = csd->cap_queue >> CSREC_CAPQ_DB_SHIFT;
 	end = db + ((u64)(csd->nr_ioq + 1) << min(stride, 32U));
-	if (!csd->nr_ioq || csd->nr_ioq > 64 || !vectors || log2_entries < CSREC_ADMIN_LOG2 ||
-	    log2_entries > 16 || stride < 3 || end > pci_resource_len(csd->pdev, CSREC_BAR_REG) ||
-	    !IS_ALIGNED(db, 8))
+	if (!csd->nr_ioq || csd->nr_ioq > CSREC_MAX_IOQ || !vectors ||
+	    log2_entries < CSREC_ADMIN_LOG2 || log2_entries > 16 || stride < 3 ||
+	    end > pci_resource_len(csd->pdev, CSREC_BAR_REG) || !IS_ALIGNED(db, 8))
 		return dev_err_probe(dev, -ENODEV, "bad queue capability 0x%016llx\n",
 				     csd->cap_queue);
 	csd->max_entries = 1U << log2_entries;

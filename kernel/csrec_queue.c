@@ -93,7 +93,7 @@ static void csrec_queue_unlink(struct csrec_dev *csd, struct csrec_queue *q)
 	csd->queues[q->qid] = NULL;
 	spin_unlock(&csd->queues_lock);
 	q->ctx->nr_queues--;
-	csrec_owner_uncharge(q->ctx->owner, 0, 1);
+	csrec_owner_uncharge(q->ctx->owner, CSREC_QUOTA_QUEUES, 1);
 	if (q->ring.umem) {
 		csd->nr_mapped--;
 		csrec_umem_del(q->ctx, q->ring.umem);
@@ -192,8 +192,8 @@ void csrec_queues_dead(struct csrec_dev *csd)
 	spin_unlock(&csd->queues_lock);
 }
 
-/* Commands whose completion has not been posted. */
-static u32 csrec_queue_in_flight(struct csrec_queue *q)
+/* Commands whose completion has not been posted, and the count of all that has. */
+static u32 csrec_queue_in_flight(struct csrec_queue *q, u32 *posted)
 {
 	unsigned long flags;
 	u64 state;
@@ -202,13 +202,14 @@ static u32 csrec_queue_in_flight(struct csrec_queue *q)
 	if (q->ring.umem) {
 		state = readq(q->ring.doorbell + CSREC_DB_STATE);
 		/* all ones: off the bus, which csrec_hw_look() will find */
+		*posted = state >> CSREC_DBS_CQ_TAIL_SHIFT;
 		if (state == ~0ULL)
 			return 1;
-		return (u32)(state >> CSREC_DBS_SQ_TAIL_SHIFT) -
-		       (u32)(state >> CSREC_DBS_CQ_TAIL_SHIFT);
+		return (u32)(state >> CSREC_DBS_SQ_TAIL_SHIFT) - *posted;
 	}
 	spin_lock_irqsave(&q->lock, flags);
 	csrec_queue_see(q);
+	*posted = q->ring.posted;
 	n = q->ring.tail - q->ring.posted;
 	spin_unlock_irqrestore(&q->lock, flags);
 	return n;
@@ -367,7 +368,7 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 	ret = csrec_enter(ctx);
 	if (ret)
 		goto err_free;
-	ret = csrec_owner_charge(ctx->owner, 0, 1);
+	ret = csrec_owner_charge(ctx->owner, CSREC_QUOTA_QUEUES, 1);
 	if (ret)
 		goto err_exit;
 	mutex_lock(&csd->queue_lock);
@@ -400,7 +401,7 @@ int csrec_ioc_queue_create(struct csrec_ctx *ctx, void *argp)
 
 err_unlock:
 	mutex_unlock(&csd->queue_lock);
-	csrec_owner_uncharge(ctx->owner, 0, 1);
+	csrec_owner_uncharge(ctx->owner, CSREC_QUOTA_QUEUES, 1);
 err_exit:
 	csrec_exit(ctx);
 err_free:
@@ -447,6 +448,7 @@ static int csrec_queue_reset(struct csrec_dev *csd, struct csrec_queue *q)
 	spin_lock_irq(&q->lock);
 	csrec_ring_rewind(&q->ring);
 	q->told = false;
+	q->looks = 0;
 	WRITE_ONCE(q->resets, q->resets + 1);
 	spin_unlock_irq(&q->lock);
 	/* with nothing outstanding nobody looks there, but for its process, if it maps it */
@@ -816,6 +818,85 @@ out_free:
 }
 
 /*
+ * May it be that a queue waits for a fence, with @n commands in flight? Later commands wait for a
+ * WAIT, so that one which is not over is among the last @n. The process that maps a ring can write
+ * there what it likes, to nobody's harm but its own.
+ */
+static bool csrec_queue_may_wait(struct csrec_queue *q, u32 posted, u32 n)
+{
+	const struct csrec_ring *ring = &q->ring;
+	u32 i;
+
+	n = min(n, ring->entries);
+	for (i = 0; i < n; i++) {
+		if (READ_ONCE(ring->sq[csrec_ring_slot(ring->entries, posted + i)].opcode) ==
+		    CSREC_OP_WAIT)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Has it completed nothing for very long? Not known of one that a process maps: it may not have
+ * told the device of completions consumed, so that there is no room for more.
+ */
+static bool csrec_queue_aged(const struct csrec_queue *q)
+{
+	return !q->ring.umem && q->looks >= CSREC_HUNG_LOOKS &&
+	       q->ctx->csd->watch.now - q->since >= CSREC_LOST_CYCLES;
+}
+
+/* The device has hung with this one. */
+static void csrec_queue_give_up(struct csrec_dev *csd, struct csrec_queue *q)
+{
+	lockdep_assert_held(&csd->queue_lock);
+	dev_err(&csd->pdev->dev, "no progress: queue %u reset\n", q->qid);
+	csrec_dump(csd, q, "no progress: queue reset");
+	mutex_lock(&q->submit_lock);
+	WRITE_ONCE(q->failed, true);
+	mutex_unlock(&q->submit_lock);
+	atomic64_inc(&csd->queue_resets);
+	trace_csrec_reset(csd, q->qid, csrec_queue_delete_hw(csd, q));
+	csrec_queue_tell_error(q);
+	wake_up_all(&q->ctx->waitq);
+}
+
+/*
+ * If the device as a whole is @hung, queues with work in flight are given up; those that may be
+ * waiting for a fence only if there are no others, as they may be well. If it is not, a queue is
+ * that has aged and does not wait. True if there was any.
+ */
+static bool csrec_queues_give_up(struct csrec_dev *csd, bool hung)
+{
+	DECLARE_BITMAP(waits, CSREC_MAX_IOQ + 1) = {};
+	DECLARE_BITMAP(bad, CSREC_MAX_IOQ + 1) = {};
+	struct csrec_queue *q;
+	u32 n, posted;
+	unsigned int i;
+
+	for (i = 1; i <= csd->nr_ioq; i++) {
+		q = csd->queues[i];
+		n = q && !q->failed ? csrec_queue_in_flight(q, &posted) : 0;
+		if (!n)
+			continue;
+		if (!q->looks++ || q->seen != posted) {
+			q->looks = 1;
+			q->seen = posted;
+			q->since = csd->watch.now;
+		}
+		if (csrec_queue_may_wait(q, posted, n))
+			__set_bit(i, waits);
+		else if (hung || csrec_queue_aged(q))
+			__set_bit(i, bad);
+	}
+	if (hung && bitmap_empty(bad, CSREC_MAX_IOQ + 1))
+		bitmap_copy(bad, waits, CSREC_MAX_IOQ + 1);
+	for_each_set_bit(i, bad, CSREC_MAX_IOQ + 1)
+		csrec_queue_give_up(csd, csd->queues[i]);
+	return !bitmap_empty(bad, CSREC_MAX_IOQ + 1);
+}
+
+/*
  * Looks, while commands are in flight, whether the device makes progress. Finds
  * completions whose interrupt was lost as well.
  */
@@ -825,6 +906,7 @@ void csrec_queue_watchdog(struct work_struct *work)
 	struct csrec_queue *q;
 	bool busy = false;
 	unsigned int i;
+	u32 posted;
 	int hung;
 
 	mutex_lock(&csd->queue_lock);
@@ -833,8 +915,10 @@ void csrec_queue_watchdog(struct work_struct *work)
 		if (!q || q->failed)
 			continue;
 		/* in this order: what comes in between is found by the scan */
-		if (csrec_queue_in_flight(q))
+		if (csrec_queue_in_flight(q, &posted))
 			busy = true;
+		else
+			q->looks = 0;
 		csrec_queue_irq(q);
 	}
 	if (!busy || csrec_dead(csd)) {
@@ -845,21 +929,7 @@ void csrec_queue_watchdog(struct work_struct *work)
 	hung = csrec_hw_look(csd, &csd->watch, false);
 	if (hung < 0)
 		goto out;
-	for (i = 1; hung && i <= csd->nr_ioq; i++) {
-		q = csd->queues[i];
-		if (!q || q->failed || !csrec_queue_in_flight(q))
-			continue;
-		dev_err(&csd->pdev->dev, "no progress: queue %u reset\n", q->qid);
-		csrec_dump(csd, q, "no progress: queue reset");
-		mutex_lock(&q->submit_lock);
-		WRITE_ONCE(q->failed, true);
-		mutex_unlock(&q->submit_lock);
-		atomic64_inc(&csd->queue_resets);
-		trace_csrec_reset(csd, q->qid, csrec_queue_delete_hw(csd, q));
-		csrec_queue_tell_error(q);
-		wake_up_all(&q->ctx->waitq);
-	}
-	if (hung)
+	if (csrec_queues_give_up(csd, hung))
 		csd->watch.looks = 0;
 	schedule_delayed_work(&csd->watchdog, CSREC_LOOK_INTERVAL);
 out:

@@ -30,14 +30,18 @@ void csrec_slots_free(struct csrec_slots *slots)
 }
 
 /*
- * Takes a slot, gives @obj its key and puts it on @list (may be NULL). It cannot be found by its
- * key until csrec_slot_publish().
+ * Takes a slot, gives @obj its key and puts it on @list (NULL: it is the driver's own). It cannot
+ * be found by its key until csrec_slot_publish().
  */
 int csrec_slot_add(struct csrec_slots *slots, struct csrec_obj *obj, struct list_head *list)
 {
 	unsigned int i, n;
 
 	spin_lock(&slots->lock);
+	if (list && slots->used + slots->reserve >= slots->count) {
+		spin_unlock(&slots->lock);
+		return -ENOSPC;
+	}
 	for (n = 0; n < slots->count; n++) {
 		i = (slots->next + n) % slots->count;
 		if (!slots->obj[i])
@@ -48,6 +52,10 @@ int csrec_slot_add(struct csrec_slots *slots, struct csrec_obj *obj, struct list
 		return -ENOSPC;
 	}
 	slots->next = i + 1;
+	slots->used++;
+	/* the driver's own come out of what is reserved for it, while there is */
+	obj->reserved = !list && slots->reserve;
+	slots->reserve -= obj->reserved;
 	slots->obj[i] = obj;
 	/* generations run 1..65535 */
 	if (++slots->gen[i] == 0)
@@ -82,6 +90,8 @@ bool csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj)
 
 	spin_lock(&slots->lock);
 	slots->obj[obj->key & 0xffff] = NULL;
+	slots->used--;
+	slots->reserve += obj->reserved;
 	list_del(&obj->node);
 	obj->ctx = NULL;
 	obj->gone = true;

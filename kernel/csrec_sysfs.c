@@ -93,47 +93,49 @@ CSREC_ATTR_RO(onchip_free, "%llu", csrec_onchip_free_bytes(csd));
 
 /* Limits of a process. What it has beyond a new one it keeps. */
 
-static ssize_t quota_dram_show(struct device *dev, struct device_attribute *attr, char *buf)
+struct csrec_quota_attr {
+	struct device_attribute attr;
+	enum csrec_quota what;
+	u64 most;
+};
+
+static ssize_t csrec_quota_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", READ_ONCE(csrec_of(dev)->quota_dram));
+	struct csrec_quota_attr *quota = container_of(attr, struct csrec_quota_attr, attr);
+
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(csrec_of(dev)->quota[quota->what]));
 }
 
-static ssize_t quota_dram_store(struct device *dev, struct device_attribute *attr,
-				const char *buf, size_t count)
+static ssize_t csrec_quota_store(struct device *dev, struct device_attribute *attr,
+				 const char *buf, size_t count)
 {
+	struct csrec_quota_attr *quota = container_of(attr, struct csrec_quota_attr, attr);
 	struct csrec_dev *csd = csrec_of(dev);
 	u64 val;
 	int ret = kstrtou64(buf, 0, &val);
 
 	if (ret)
 		return ret;
+	if (val > quota->most)
+		return -ERANGE;
 	spin_lock(&csd->owner_lock);
-	csd->quota_dram = val;
+	WRITE_ONCE(csd->quota[quota->what], val);
 	spin_unlock(&csd->owner_lock);
 	return count;
 }
-static DEVICE_ATTR_RW(quota_dram);
 
-static ssize_t quota_queues_show(struct device *dev, struct device_attribute *attr, char *buf)
-{
-	return sysfs_emit(buf, "%u\n", READ_ONCE(csrec_of(dev)->quota_queues));
+#define CSREC_QUOTA_ATTR(_name, _what, _most)						\
+static struct csrec_quota_attr csrec_quota_##_name = {					\
+	.attr = __ATTR(quota_##_name, 0644, csrec_quota_show, csrec_quota_store),	\
+	.what = CSREC_QUOTA_##_what,							\
+	.most = _most,									\
 }
 
-static ssize_t quota_queues_store(struct device *dev, struct device_attribute *attr,
-				  const char *buf, size_t count)
-{
-	struct csrec_dev *csd = csrec_of(dev);
-	unsigned int val;
-	int ret = kstrtouint(buf, 0, &val);
-
-	if (ret)
-		return ret;
-	spin_lock(&csd->owner_lock);
-	csd->quota_queues = val;
-	spin_unlock(&csd->owner_lock);
-	return count;
-}
-static DEVICE_ATTR_RW(quota_queues);
+CSREC_QUOTA_ATTR(dram, DRAM, U64_MAX);
+CSREC_QUOTA_ATTR(onchip, ONCHIP, U64_MAX);
+CSREC_QUOTA_ATTR(queues, QUEUES, U32_MAX);
+CSREC_QUOTA_ATTR(regions, REGIONS, U32_MAX);
+CSREC_QUOTA_ATTR(fences, FENCES, U32_MAX);
 
 static struct attribute *csrec_attrs[] = {
 	&dev_attr_uapi_version.attr,
@@ -148,8 +150,11 @@ static struct attribute *csrec_attrs[] = {
 	&dev_attr_dram_free.attr,
 	&dev_attr_onchip_size.attr,
 	&dev_attr_onchip_free.attr,
-	&dev_attr_quota_dram.attr,
-	&dev_attr_quota_queues.attr,
+	&csrec_quota_dram.attr.attr,
+	&csrec_quota_onchip.attr.attr,
+	&csrec_quota_queues.attr.attr,
+	&csrec_quota_regions.attr.attr,
+	&csrec_quota_fences.attr.attr,
 	NULL
 };
 

@@ -14,6 +14,8 @@
 #define STUCK	0xdea4
 #define LAME	0xdea5
 #define OLD	0xdea7
+#define AGES	0xdea8
+#define LOST	0xdea9
 #define TRUTH	0xdea0
 
 FIXTURE(hang)
@@ -168,6 +170,86 @@ TEST_F(hang, queue_is_reset)
 	EXPECT_EQ(before.device_resets, after.device_resets);
 	EXPECT_TRUE(attr_is("state", "live"));
 	close(other);
+}
+
+/* A command that never ends, and that the driver does not know to be a WAIT. */
+static struct csrec_cmd lost(uint32_t fence)
+{
+	struct csrec_cmd cmd = cmd_fence(CSREC_OP_NOP, fence, 1);
+
+	cmd.cid = htole16(LOST);
+	return cmd;
+}
+
+/* Takes what there is until the queue fails: the error. */
+static int drain(int fd, int q)
+{
+	struct csrec_cqe cqe;
+	int ret;
+
+	do {
+		ret = q_wait(fd, q, &cqe, 1, 1, -1);
+	} while (ret > 0);
+	return ret;
+}
+
+/* With the device hung, who only waits for a fence is not the one to be blamed. */
+TEST_F(hang, queue_that_waits_is_spared)
+{
+	struct csrec_cmd cmds[2] = { cmd_make(CSREC_OP_NOP, HUNG) }, wait;
+	int q2 = q_create(self->fd, 4);
+	struct csrec_stats before, after;
+	struct csrec_cqe cqe;
+	uint32_t fence2;
+
+	ASSERT_LT(0, q2);
+	ASSERT_EQ(0, get_stats(self->fd, &before));
+	ASSERT_EQ(0, fence_create(self->fd, 0, &fence2));
+	wait = cmd_fence(CSREC_OP_WAIT, fence2, 1);
+	ASSERT_EQ(1, q_submit(self->fd, q2, &wait, 1));
+	cmds[1] = lost(self->fence);
+	ASSERT_EQ(2, q_submit(self->fd, self->q, cmds, 2));
+	EXPECT_EQ(-EIO, drain(self->fd, self->q));
+	EXPECT_EQ(-ETIMEDOUT, q_wait(self->fd, q2, &cqe, 1, 1, 100 * MS));
+	EXPECT_EQ(0, fence_signal(self->fd, fence2, 1));
+	ASSERT_EQ(1, q_wait(self->fd, q2, &cqe, 1, 1, -1));
+	EXPECT_EQ(0, cqe_status(&cqe));
+	ASSERT_EQ(0, get_stats(self->fd, &after));
+	EXPECT_EQ(before.queue_resets + 1, after.queue_resets);
+}
+
+/* A queue is stuck while others are not: it is found, if only after ages. */
+TEST_F(hang, queue_among_others)
+{
+	struct csrec_cmd ages = cmd_make(CSREC_OP_NOP, AGES), nop = cmd_make(CSREC_OP_NOP, 1);
+	struct csrec_cmd truth = cmd_make(CSREC_OP_NOP, TRUTH), stuck = lost(self->fence), wait;
+	int q2 = q_create(self->fd, 4), q3 = q_create(self->fd, 4), ret = 0;
+	struct csrec_stats before, after;
+	struct csrec_cqe cqe;
+	uint32_t fence3;
+
+	ASSERT_LT(0, q2);
+	ASSERT_LT(0, q3);
+	ASSERT_EQ(0, fence_create(self->fd, 0, &fence3));
+	wait = cmd_fence(CSREC_OP_WAIT, fence3, 1);
+	ASSERT_EQ(1, q_submit(self->fd, q3, &wait, 1));
+	ASSERT_EQ(0, get_stats(self->fd, &before));
+	ASSERT_EQ(0, run_cmd(self->fd, q2, &ages, &cqe));
+	ASSERT_EQ(1, q_submit(self->fd, self->q, &stuck, 1));
+	for (int i = 0; i < 3000 && !ret; i++) {
+		ASSERT_EQ(0, run_cmd(self->fd, q2, &nop, &cqe));
+		ret = q_wait(self->fd, self->q, &cqe, 1, 1, 20 * MS);
+		if (ret == -ETIMEDOUT || ret == 1)
+			ret = 0;
+	}
+	EXPECT_EQ(-EIO, ret);
+	/* one that works is well, and one that waits for as long as it likes */
+	EXPECT_EQ(0, run_cmd(self->fd, q2, &truth, &cqe));
+	EXPECT_EQ(0, fence_signal(self->fd, fence3, 1));
+	EXPECT_EQ(1, q_wait(self->fd, q3, &cqe, 1, 1, -1));
+	EXPECT_EQ(0, cqe_status(&cqe));
+	ASSERT_EQ(0, get_stats(self->fd, &after));
+	EXPECT_EQ(before.queue_resets + 1, after.queue_resets);
 }
 
 /* One dump of what there was: everything that helps, and nothing that is nobody's business. */

@@ -11,6 +11,8 @@
  *   0xdea5	lame: nothing yet, but after its next reset it does not get ready
  *   0xdea6	the server ends at once: nobody answers on the bus any more
  *   0xdea7	old: says that it has interface 1.0, until it is reset
+ *   0xdea8	ages: as slow, and with each look at them 2^36 cycles have gone by
+ *   0xdea9	lost: this command alone, which waits for a fence that its body names to get 1
  *   0xdea0	the truth again
  */
 #include <errno.h>
@@ -32,7 +34,7 @@ unsigned int __wrap_csrec_model_step(struct csrec_model *m, unsigned int cycles)
 void __real_csrec_model_reset(struct csrec_model *m);
 void __wrap_csrec_model_reset(struct csrec_model *m);
 
-static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, GONE, OLD, UNREADY } state;
+static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, GONE, OLD, AGES, UNREADY } state;
 static uint64_t progress, cycles;
 static struct csrec_host_ops below;
 
@@ -42,11 +44,14 @@ static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
 	int ret = below.read(opaque, tag, addr, buf, len);
 
 	for (size_t i = 0; !ret && i + 64 <= len; i += 64) {
-		const uint8_t *cmd = (const uint8_t *)buf + i;
+		uint8_t *cmd = (uint8_t *)buf + i;
 
 		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] == 0xa6)
 			_exit(0);
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa7)
+		/* in the host's memory it stays a NOP */
+		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] == 0xa9)
+			cmd[0] = CSREC_OP_WAIT;
+		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa8)
 			state = cmd[2] - 0xa0;
 		if (cmd[0] == CSREC_OP_QUEUE_DELETE && state == HUNG)
 			state = TRUTH;
@@ -75,9 +80,10 @@ uint64_t __wrap_csrec_model_read(struct csrec_model *m, uint32_t off, unsigned i
 	case CSREC_REG_STATUS:
 		return (state == UNREADY ? 0 : CSREC_STATUS_READY) | CSREC_STATUS_BUSY;
 	case CSREC_REG_CNT_PROGRESS:
-		return state == SLOW ? ++progress : progress;
+		return state == SLOW || state == AGES ? ++progress : progress;
 	case CSREC_REG_CNT_CYCLES:
-		return state == STUCK ? cycles : (cycles += 1 << 20);
+		return state == STUCK ? cycles :
+		       (cycles += state == AGES ? 1ULL << 36 : 1 << 20);
 	default:
 		return __real_csrec_model_read(m, off, len);
 	}

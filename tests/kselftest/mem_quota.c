@@ -37,6 +37,9 @@ FIXTURE_TEARDOWN(quota)
 {
 	set_quota("quota_dram", 0);
 	set_quota("quota_queues", 0);
+	set_quota("quota_onchip", 0);
+	set_quota("quota_regions", 0);
+	set_quota("quota_fences", 0);
 	close(self->fd);
 }
 
@@ -86,6 +89,41 @@ TEST_F(quota, dram)
 	self->fd = dev_open();
 	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, MIB - 4096, &a));
 	close(fd2);
+}
+
+/* What the device has slots for, or has least of: regions of all sorts, fences, on-chip memory. */
+TEST_F(quota, the_rest)
+{
+	int fd2 = dev_open();
+	uint32_t a, b, key;
+
+	ASSERT_EQ(0, set_quota("quota_regions", 2));
+	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &a));
+	ASSERT_EQ(0, mem_register(fd2, pages(4096), 4096, CSREC_RIGHT_READ, &b));
+	EXPECT_EQ(-EDQUOT, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 64, &key));
+	EXPECT_EQ(-EDQUOT, mem_register(self->fd, pages(4096), 4096, CSREC_RIGHT_READ, &key));
+	EXPECT_EQ(-EDQUOT, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &key));
+	/* what was refused has left nothing */
+	EXPECT_EQ(4096, owned(self->fd));
+	EXPECT_EQ(0, mem_free(self->fd, a));
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &a));
+	close(fd2);
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &key));
+	ASSERT_EQ(0, set_quota("quota_regions", 0));
+
+	ASSERT_EQ(0, set_quota("quota_onchip", 4096));
+	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 4096 - 64, &a));
+	EXPECT_EQ(-EDQUOT, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 65, &key));
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 1, &b));
+	EXPECT_EQ(-EDQUOT, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 1, &key));
+	EXPECT_EQ(0, mem_free(self->fd, b));
+	EXPECT_EQ(0, mem_alloc(self->fd, CSREC_REGION_ONCHIP, 64, &key));
+
+	ASSERT_EQ(0, set_quota("quota_fences", 1));
+	ASSERT_EQ(0, fence_create(self->fd, 0, &a));
+	EXPECT_EQ(-EDQUOT, fence_create(self->fd, 0, &b));
+	EXPECT_EQ(0, fence_destroy(self->fd, a));
+	EXPECT_EQ(0, fence_create(self->fd, 0, &b));
 }
 
 /* A limit that is lowered below what a process has takes nothing from it. */
@@ -207,6 +245,7 @@ TEST_F(quota, settings)
 	EXPECT_EQ(-EINVAL, write_file(SYSFS "/quota_dram", "x"));
 	EXPECT_EQ(-EINVAL, write_file(SYSFS "/quota_dram", "-1"));
 	EXPECT_EQ(-ERANGE, write_file(SYSFS "/quota_queues", "0x100000000"));
+	EXPECT_EQ(-ERANGE, write_file(SYSFS "/quota_regions", "0x100000000"));
 	EXPECT_EQ(0, write_file(SYSFS "/quota_dram", "0x100000"));
 	ASSERT_EQ(0, get_info(self->fd, &self->info));
 	EXPECT_EQ(MIB, self->info.quota_dram);

@@ -235,6 +235,30 @@ TEST_F(p2p, fence)
 	EXPECT_EQ(-ENOENT, xioctl(self->fd, CSREC_IOC_P2P_READ, &arg));
 }
 
+/* Whoever takes all regions that there are does not keep transfers from bouncing. */
+TEST_F(p2p, bounce_without_a_region_left)
+{
+	unsigned int slots, n = 0;
+	int fd = dev_open(), ret;
+	struct csrec_info info;
+	uint32_t key;
+
+	ASSERT_EQ(0, get_info(fd, &info));
+	slots = (info.cap_table >> CSREC_CAPT_REGIONS_SHIFT) & 0xffff;
+	/* whatever was kept of transfers before goes with a reset */
+	ASSERT_EQ(0, write_file("/sys/class/csrec/csrec0/device/reset", "1"));
+	close(fd);
+	close(self->fd);
+	self->fd = dev_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, DRAM_LEN, &self->dram));
+	while (!(ret = mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &key)))
+		ASSERT_LE(++n, slots);
+	EXPECT_EQ(-ENOSPC, ret);
+	EXPECT_EQ(0, p2p_read_one(self->fd, self->drive, 0, 64 * KIB, self->dram, 0,
+				  CSREC_P2P_F_BOUNCE));
+}
+
 /* How much a control group has read from all drives; or -1. */
 static long long group_read(const char *group)
 {

@@ -202,7 +202,7 @@ TEST_F(p2p_uring, long_commands)
 	for (int i = 8; i < 80; i += 71) {
 		sqe = prepare(&ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 		sqe->cmd[i] = 1;
-		ASSERT_EQ(1, io_uring_submit(&ring));
+		ASSERT_LE(1, io_uring_submit(&ring));
 		EXPECT_EQ(-EINVAL, result(&ring)) TH_LOG("byte %d", i);
 		memset(sqe->cmd, 0, 80);
 	}

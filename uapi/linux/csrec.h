@@ -11,6 +11,9 @@
  * if the bytes this driver does not know are zero, else -E2BIG, as is one above the size
  * of a page. Unknown flags and non-zero reserved fields are -EINVAL.
  *
+ * What a process has in all its contexts is limited by quota_* in sysfs: -EDQUOT from whatever
+ * would make a queue, region or fence, or allocate device memory, beyond that.
+ *
  * Errors common to all: -ENOTTY unknown ioctl; -EFAULT bad user pointer; -ENODEV the
  * device is gone or was reset since open (the system's sleep is a reset, too); -EIO the
  * device does not answer.
@@ -261,7 +264,8 @@ struct csrec_mem_export {
 /*
  * MEM_IMPORT: a dma-buf of any driver as a region. One of this device is DRAM, shared with
  * its exporter; any other is HOST. rights as in MEM_REGISTER; WRITE needs a dma-buf that is
- * open for writing (-EACCES). If the exporter moves or revokes it the key goes stale.
+ * open for writing (-EACCES). Memory of others is pinned until the key is freed, so that its
+ * exporter cannot move it; if it revokes it all the same the key goes stale.
  * -EBADF, -EINVAL not a dma-buf; -EOPNOTSUPP its memory cannot be reached, is not in whole
  * pages, or was taken back; -ENOSPC no region slot; -EINTR a signal, while the exporter moves it.
  */
@@ -360,7 +364,8 @@ struct csrec_wait {
  * count 0 or above CSREC_P2P_MAX_SEGS, len 0, or past the end of the drive; -ENOENT no
  * such key or fence (also if the fence was destroyed meanwhile); -ERANGE outside the region;
  * -EOPNOTSUPP key is not a DRAM region; -EACCES the region has no CSREC_RIGHT_WRITE (P2P_WRITE:
- * no CSREC_RIGHT_READ); -EIO drive error (the contents of the destination are
+ * no CSREC_RIGHT_READ); -ENOSPC it has to bounce, and no region slot is left, nor one of the few
+ * that are kept for that; -EIO drive error (the contents of the destination are
  * then unspecified).
  *
  * A drive cannot be called back, but waits for nobody and nobody for it: a caller that is
@@ -378,10 +383,10 @@ struct csrec_wait {
  *
  * Both are also IORING_OP_URING_CMD with cmd_op the number of the ioctl and the address of the
  * structure in the first eight bytes of sqe->cmd, the rest of it (with IORING_SETUP_SQE128 all
- * 72 bytes) and uring_cmd_flags 0 (since 1.1). Structure and segments are read at submission; p2p_bytes and bounce_bytes are
- * written before the CQE, whose res is 0 or -errno. Other cmd_op are -ENOTTY. Closing the ring,
- * or the death of its owner, is like a kill. Closing the context waits for no drive: the memory
- * stays allocated until it is done.
+ * 72 bytes) and uring_cmd_flags 0 (since 1.1). Structure and segments are read at submission;
+ * p2p_bytes and bounce_bytes are written before the CQE, whose res is 0 or -errno. Other cmd_op
+ * are -ENOTTY. Closing the ring, or the death of its owner, is like a kill. Closing the context
+ * waits for no drive: the memory stays allocated until it is done.
  */
 struct csrec_p2p_seg {
 	__u64	file_off;
@@ -423,8 +428,8 @@ struct csrec_stats {
 	__u64	p2p_bytes;
 	__u64	bounce_bytes;
 	__u64	pinned_bytes;		/* now */
-	__u64	counters[20];		/* device counters, in register order, from CNT_CYCLES on; */
-					/* any that a later device has come at the end of this */
+	__u64	counters[20];		/* device counters, CNT_CYCLES and those behind it; any */
+					/* later ones would come at the end of this structure */
 	/* since 1.1: of this context */
 	__u64	ctx_p2p_bytes;
 	__u64	ctx_bounce_bytes;
