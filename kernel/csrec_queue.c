@@ -409,32 +409,6 @@ err_free:
 	return ret;
 }
 
-int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp)
-{
-	struct csrec_queue_destroy *arg = argp;
-	struct csrec_dev *csd = ctx->csd;
-	struct csrec_queue *q;
-	int ret;
-
-	if (arg->rsvd)
-		return -EINVAL;
-	ret = csrec_enter(ctx);
-	if (ret)
-		return ret;
-	ret = -ENOENT;
-	q = csrec_queue_get(ctx, arg->queue_id);
-	if (q) {
-		mutex_lock(&csd->queue_lock);
-		/* somebody else may have been first */
-		if (!q->closing)
-			ret = csrec_queue_destroy(csd, q);
-		mutex_unlock(&csd->queue_lock);
-		csrec_queue_put(q);
-	}
-	csrec_exit(ctx);
-	return ret;
-}
-
 static int csrec_queue_reset(struct csrec_dev *csd, struct csrec_queue *q)
 {
 	int ret;
@@ -463,29 +437,43 @@ out:
 	return ret;
 }
 
-int csrec_ioc_queue_reset(struct csrec_ctx *ctx, void *argp)
+/* Does something to a queue that is there, which nobody else does meanwhile. */
+static int csrec_queue_do(struct csrec_ctx *ctx, u32 id,
+			  int (*fn)(struct csrec_dev *csd, struct csrec_queue *q))
 {
-	struct csrec_queue_reset *arg = argp;
 	struct csrec_dev *csd = ctx->csd;
 	struct csrec_queue *q;
 	int ret;
 
-	if (arg->rsvd)
-		return -EINVAL;
 	ret = csrec_enter(ctx);
 	if (ret)
 		return ret;
 	ret = -ENOENT;
-	q = csrec_queue_get(ctx, arg->queue_id);
+	q = csrec_queue_get(ctx, id);
 	if (q) {
 		mutex_lock(&csd->queue_lock);
+		/* somebody else may have destroyed it first */
 		if (!q->closing)
-			ret = csrec_queue_reset(csd, q);
+			ret = fn(csd, q);
 		mutex_unlock(&csd->queue_lock);
 		csrec_queue_put(q);
 	}
 	csrec_exit(ctx);
 	return ret;
+}
+
+int csrec_ioc_queue_destroy(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_queue_destroy *arg = argp;
+
+	return arg->rsvd ? -EINVAL : csrec_queue_do(ctx, arg->queue_id, csrec_queue_destroy);
+}
+
+int csrec_ioc_queue_reset(struct csrec_ctx *ctx, void *argp)
+{
+	struct csrec_queue_reset *arg = argp;
+
+	return arg->rsvd ? -EINVAL : csrec_queue_do(ctx, arg->queue_id, csrec_queue_reset);
 }
 
 int csrec_ioc_queue_eventfd(struct csrec_ctx *ctx, void *argp)
