@@ -90,10 +90,11 @@ struct csrec_info {
  * -EINVAL entries not a power of two in 2..hardware maximum; -ENOSPC no free
  * hardware queue; -ENOMEM; -EDQUOT this process has as many queues as it may.
  *
- * Since 1.1: irq_count and irq_cycles as in struct csrec_body_queue, -EINVAL if they could
- * leave a completion without an interrupt for ever. CSREC_QUEUE_F_NOIRQ: no interrupts, so
- * that nothing sleeps for this queue: WAIT only polls (-EINVAL otherwise), poll() and an
- * eventfd are not told. -EOPNOTSUPP the device has no CSREC_FEATURE_COALESCE.
+ * Since 1.1: irq_count and irq_cycles as in struct csrec_body_queue, -EINVAL if irq_count is
+ * above 65535, or above 1 without irq_cycles, which could leave a completion without an
+ * interrupt for ever. CSREC_QUEUE_F_NOIRQ: no interrupts, so that nothing sleeps for this
+ * queue: WAIT only polls (-EINVAL otherwise), poll() and an eventfd are not told. -EOPNOTSUPP
+ * the device has no CSREC_FEATURE_COALESCE.
  *
  * CSREC_QUEUE_F_MAP: the caller submits and reaps without system calls. It maps, shared,
  * readable and writable:
