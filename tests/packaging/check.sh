@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The Debian packages: made twice they are the same; installed over a scratch copy of the
-# lab's root, their driver builds for the guests' kernels, their command and library work;
-# a guest loads that driver; removed, nothing of them is left. Inside the lab. TAP.
+# make install and modules_install, into directories of their own. The Debian packages: made
+# twice they are the same; installed over a scratch copy of the lab's root, their driver builds
+# for the guest's kernel, their command and library work; a guest loads that driver; removed,
+# nothing of them is left. Inside the lab. TAP.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/userspace/tap.sh
@@ -15,6 +16,20 @@ mkdir -p "$work"
 tap "packages are made" tools/packaging/deb.sh "$work/deb"
 again() { tools/packaging/deb.sh "$work/again" && (cd "$work/deb" && sha256sum -- *.deb) | (cd "$work/again" && sha256sum -c); }
 tap "made again they are the same, byte for byte" again
+
+# DKMS would build for all kernels with headers: here for the guest's alone, which is enough
+kernel=$(basename "$(grep -l '^CONFIG_PCI_P2PDMA=y' /boot/config-*)")
+kernel=${kernel#config-}
+
+# Without packages; what is built is there.
+tap "make install DESTDIR=" make -s -o build install PREFIX=/usr DESTDIR="$work/install"
+installed() { LD_LIBRARY_PATH=$work/install/usr/lib "$work/install/usr/bin/$1" "${@:2}"; }
+tap "what it has installed runs" shows '^csrec 1\.1 ' installed csrec --version
+tap "with its man page" test -s "$work/install/usr/share/man/man1/csrec.1"
+modules() { make -s -C kernel modules_install KREL="$kernel" INSTALL_MOD_PATH="$work/modules"; }
+tap "modules_install INSTALL_MOD_PATH=" modules
+tap "modprobe would find that driver" \
+	sh -c "modprobe -d '$work/modules' -S $kernel -n -v csrec | grep '^insmod $work/modules/.*/csrec.ko'"
 
 # The scratch copy: changes go to a file system in memory.
 tmp=$(mktemp -d)
@@ -28,9 +43,6 @@ inside() { chroot "$tmp/root" "$@"; }
 script() { inside bash -euc "$1"; }
 
 files() { (cd "$tmp/up" && find . \( -type f -o -type l -o -type c \) | grep -vE '^./(var/(log|cache|lib/(dpkg|systemd))|tmp|run)/|/__pycache__/' | LC_ALL=C sort); }
-# DKMS would build for all kernels with headers: here for the guest's alone, which is enough
-kernel=$(basename "$(grep -l '^CONFIG_PCI_P2PDMA=y' /boot/config-*)")
-kernel=${kernel#config-}
 for dir in "$tmp"/root/lib/modules/*; do
 	[ "${dir##*/}" = "$kernel" ] || rm -rf "$dir"
 done
