@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * libcsrec with the real driver and device, in the guest: guest_lib FILE, FILE being on a file
- * system of the drive. Each test on both kinds of queue; what the driver cannot is skipped.
+ * system of the drive. Each test on both kinds of queue; what the driver cannot is skipped. With
+ * the name of something else that FILE is on, only what concerns files; with a command that has
+ * the drive fail ("on") and work again ("off"), only that.
  * System calls are counted by tracing the test. TAP.
  */
 #define _GNU_SOURCE
@@ -205,6 +207,53 @@ static void test_file(enum csrec_queue_mode mode)
 		       (unsigned long long)b.zeros);
 		CHECK(!flags || b.bounced == size);
 	}
+	/* its end is less than a block, which no drive can deliver */
+	CHECK(csrec_file_read(q, fd, 0, 1 << 20, key, 4096, CSREC_P2P_F_ONLY, &b) == -EREMOTEIO &&
+	      strstr(csrec_error(), "bouncing was excluded"));
+	csrec_mem_free(dev, key);
+	csrec_queue_destroy(q);
+	close(fd);
+	free(want);
+	free(got);
+}
+
+/* The drive fails under the file: said which byte; and when it works again, so does this. */
+static const char *fail_drive;		/* a command: "on", "off" */
+
+static int set_drive(const char *how)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "%s %s", fail_drive, how);
+	return system(line);
+}
+
+static void test_error(enum csrec_queue_mode mode)
+{
+	const size_t size = 1 << 18;
+	struct csrec_queue *q = make(&plain, 8, mode);
+	unsigned char *want = malloc(size), *got = malloc(size);
+	struct csrec_file_bytes b;
+	uint32_t key;
+	int fd;
+
+	if (!q)
+		return;
+	for (size_t i = 0; i < size; i++)
+		want[i] = (i * 2654435761u >> 11) | 1;
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && pwrite(fd, want, size, 0) == (ssize_t)size && fsync(fd) == 0);
+	CHECK(posix_fadvise(fd, 0, size, POSIX_FADV_DONTNEED) == 0);
+	CHECK(csrec_mem_alloc(dev, CSREC_REGION_DRAM, size, &key) == 0);
+	CHECK(csrec_file_read(q, fd, 0, 4096, key, 0, 0, NULL) == 4096);
+	CHECK(posix_fadvise(fd, 0, size, POSIX_FADV_DONTNEED) == 0);
+	CHECK(set_drive("on") == 0);
+	for (uint32_t flags = 0; flags <= CSREC_P2P_F_BOUNCE; flags += CSREC_P2P_F_BOUNCE)
+		CHECK(csrec_file_read(q, fd, 0, size, key, 0, flags, &b) == -EIO &&
+		      strstr(csrec_error(), "reading the file at byte 0"));
+	CHECK(set_drive("off") == 0);
+	CHECK(csrec_file_read(q, fd, 0, size, key, 0, 0, &b) == (int64_t)size);
+	CHECK(csrec_copy_from_device(q, key, 0, got, size) == 0 && !memcmp(want, got, size));
 	csrec_mem_free(dev, key);
 	csrec_queue_destroy(q);
 	close(fd);
@@ -257,9 +306,12 @@ static const struct {
 	  CSREC_FEATURE_COALESCE },
 	{ "0 system calls, 1 doorbell, 1 interrupt at most a batch of 64", test_steady_coalescing,
 	  true, CSREC_FEATURE_COALESCE },
-	{ "a file with holes, on the drive", test_file, false, 0 },
+	{ "a file with holes", test_file, false, 0 },
+	{ "a drive that fails under its file", test_error, false, 0 },
 	{ "a device that is reset", test_dead, false, 0 },
 };
+
+static const char *where;		/* what the file is on, if not the drive itself */
 
 static int run_all(void)
 {
@@ -272,6 +324,10 @@ static int run_all(void)
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (where && tests[i].run != (fail_drive ? test_error : test_file))
+			continue;
+		if (!where && tests[i].run == test_error)
+			continue;
 		for (int m = 0; m < 2; m++) {
 			uint32_t need = tests[i].features |
 				(modes[m] == CSREC_QUEUE_MAPPED ? CSREC_FEATURE_QUEUE_MAP : 0);
@@ -281,12 +337,14 @@ static int run_all(void)
 				continue;
 			n++;
 			if (need & ~info.features) {
-				printf("ok %d - lib, %s: %s # SKIP not in this driver\n", n, kind, tests[i].name);
+				printf("ok %d - lib, %s: %s%s%s # SKIP not in this driver\n", n, kind,
+				       tests[i].name, where ? " on " : "", where ? where : "");
 				continue;
 			}
 			failed = false;
 			tests[i].run(modes[m]);
-			printf("%s %d - lib, %s: %s\n", failed ? "not ok" : "ok", n, kind, tests[i].name);
+			printf("%s %d - lib, %s: %s%s%s\n", failed ? "not ok" : "ok", n, kind, tests[i].name,
+			       where ? " on " : "", where ? where : "");
 			bad += failed;
 		}
 	}
@@ -303,6 +361,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	path = argv[1];
+	where = argc > 2 ? argv[2] : NULL;
+	fail_drive = argc > 3 ? argv[3] : NULL;
 	counting = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid = fork();
 	if (!pid) {
