@@ -117,7 +117,10 @@ static int csrec_hw_check(struct csrec_dev *csd, u64 status)
 		return 0;
 	if (!csrec_hw_answers(csd)) {
 		dev_err(&csd->pdev->dev, "device does not answer on the bus\n");
+		/* it may come back: nobody reaches it then, nor it anybody */
+		pci_clear_master(csd->pdev);
 		csrec_set_dead(csd, CSREC_GONE);
+		schedule_work(&csd->zap_work);
 	} else {
 		dev_err(&csd->pdev->dev, "device has lost its state\n");
 		csrec_set_dead(csd, CSREC_FAILED);

@@ -20,6 +20,7 @@ FIXTURE(bus)
 	int fd;
 	int q;
 	uint32_t fence;
+	struct holder holder;
 };
 
 static int shell(const char *fmt, ...)
@@ -135,6 +136,7 @@ static void hit(struct __test_metadata *_metadata, FIXTURE_DATA(bus) *self, cons
 	int status;
 
 	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, hold(&self->holder));
 	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, MIB, &dram));
 	ASSERT_EQ(0, mem_register(self->fd, host, BUSY_LEN, CSREC_RIGHT_WRITE, &key));
 	ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
@@ -145,6 +147,7 @@ static void hit(struct __test_metadata *_metadata, FIXTURE_DATA(bus) *self, cons
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_LOST(lost(&self->holder, -ENODEV));
 	/* the device writes no more to what was registered */
 	memset(host, 0x5a, BUSY_LEN);
 }
@@ -155,6 +158,7 @@ TEST_F(bus, nonfatal_error)
 	hit(_metadata, self, "tests/guest/monitor pcie_aer_inject_error d1 COMP_ABORT");
 	EXPECT_EQ(0, is_restored(self));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_LOST(stays_lost(&self->holder));
 }
 
 /* The link is reset, and configuration space with it: it is restored, also a second time. */
@@ -163,6 +167,7 @@ TEST_F(bus, fatal_error)
 	hit(_metadata, self, "tests/guest/monitor pcie_aer_inject_error d1 DLP");
 	EXPECT_EQ(0, is_restored(self));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_LOST(stays_lost(&self->holder));
 	EXPECT_EQ(0, shell("tests/guest/monitor pcie_aer_inject_error d1 DLP"));
 	/* the log tells of the second one */
 	ASSERT_EQ(0, wait_log("link has been reset", 2));
@@ -203,14 +208,17 @@ TEST_F(bus, permanent_failure)
 {
 	int ret;
 
+	ASSERT_EQ(0, hold(&self->holder));
 	ASSERT_EQ(0, shell("echo %s >/sys/bus/pci/drivers/nvme/unbind", "0000:03:00.0"));
 	ASSERT_EQ(0, shell("tests/guest/monitor pcie_aer_inject_error up COMP_ABORT"));
 	ASSERT_EQ(0, wait_log("device recovery failed", 1));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
 	ret = dev_open();
 	EXPECT_EQ(-ENODEV, ret);
+	EXPECT_LOST(lost(&self->holder, -ENODEV));
 	ASSERT_EQ(0, shell("echo 1 >%s/remove; echo 1 >/sys/bus/pci/rescan", self->sysfs));
 	EXPECT_EQ(0, is_restored(self));
+	EXPECT_LOST(stays_lost(&self->holder));
 	EXPECT_EQ(0, shell("echo %s >/sys/bus/pci/drivers/nvme/bind", "0000:03:00.0"));
 	EXPECT_EQ(0, shell("for i in $(seq 300); do [ -b %s ] && exit 0; sleep 0.2; done; exit 1",
 			   DRIVE));
@@ -240,6 +248,7 @@ TEST_F(bus, unplug_and_plug)
 	ASSERT_EQ(0, shell(PLUG));
 	EXPECT_EQ(0, is_back(self));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_LOST(stays_lost(&self->holder));
 }
 
 /* Nobody answers any more, at no moment that anybody knows of. The last test: it is gone. */

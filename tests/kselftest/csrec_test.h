@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 #include <linux/csrec.h>
+#include <linux/pci_regs.h>
 
 #include "kselftest_harness.h"
 
@@ -35,6 +37,7 @@
 
 #define DEV	"/dev/csrec0"
 #define DRIVE	"/dev/nvme0n1"
+#define DEVICE	"/sys/class/csrec/csrec0/device"	/* the PCI device's directory */
 #define MS	1000000LL
 #define KIB	1024UL
 #define MIB	(1024UL * 1024UL)
@@ -93,6 +96,21 @@ static inline int q_destroy(int fd, uint32_t q)
 	return xioctl(fd, CSREC_IOC_QUEUE_DESTROY, &arg);
 }
 
+/* Aborts what is on a queue, which stays. */
+static inline int q_reset(int fd, uint32_t q)
+{
+	struct csrec_queue_reset arg = { .size = sizeof(arg), .queue_id = q };
+
+	return xioctl(fd, CSREC_IOC_QUEUE_RESET, &arg);
+}
+
+static inline int q_eventfd(int fd, uint32_t q, int evt)
+{
+	struct csrec_queue_eventfd arg = { .size = sizeof(arg), .queue_id = q, .fd = evt };
+
+	return xioctl(fd, CSREC_IOC_QUEUE_EVENTFD, &arg);
+}
+
 static inline int mem_register(int fd, void *addr, uint64_t len, uint32_t rights, uint32_t *key)
 {
 	struct csrec_mem_register arg = { .size = sizeof(arg), .addr = (uintptr_t)addr,
@@ -117,6 +135,38 @@ static inline int mem_free(int fd, uint32_t key)
 	struct csrec_mem_free arg = { .size = sizeof(arg), .key = key };
 
 	return xioctl(fd, CSREC_IOC_MEM_FREE, &arg);
+}
+
+/* Device memory, and where it can be mapped (0: it cannot). */
+static inline int mem_alloc_map(int fd, uint64_t len, uint64_t align, uint32_t *key,
+				uint64_t *offset)
+{
+	struct csrec_mem_alloc arg = { .size = sizeof(arg), .len = len, .align = align,
+				       .kind = CSREC_REGION_DRAM };
+	int ret = xioctl(fd, CSREC_IOC_MEM_ALLOC, &arg);
+
+	*key = arg.key;
+	*offset = arg.mmap_offset;
+	return ret;
+}
+
+/* The dma-buf, or -errno. */
+static inline int mem_export(int fd, uint32_t key, uint32_t flags)
+{
+	struct csrec_mem_export arg = { .size = sizeof(arg), .key = key, .open_flags = flags };
+	int ret = xioctl(fd, CSREC_IOC_MEM_EXPORT, &arg);
+
+	return ret ? ret : arg.fd;
+}
+
+static inline int mem_import(int fd, int buf, uint32_t rights, uint32_t *key, uint64_t *len)
+{
+	struct csrec_mem_import arg = { .size = sizeof(arg), .fd = buf, .rights = rights };
+	int ret = xioctl(fd, CSREC_IOC_MEM_IMPORT, &arg);
+
+	*key = arg.key;
+	*len = arg.len;
+	return ret;
 }
 
 static inline int fence_create(int fd, uint64_t value, uint32_t *key)
@@ -287,6 +337,81 @@ static inline int write_file(const char *path, const char *text)
 		ret = -errno;
 	close(fd);
 	return ret;
+}
+
+/* Once the node is there: a new context; or -errno. */
+static inline int wait_for_node(void)
+{
+	for (int i = 0; i < 3000; i++) {
+		int fd = dev_open();
+
+		if (fd >= 0 || fd != -ENOENT)
+			return fd;
+		usleep(10000);
+	}
+	return -ENOENT;
+}
+
+/* The directory of the device's PCI device, and its name. */
+static inline int find_device(char *sysfs, size_t len, char *bdf, size_t bdf_len)
+{
+	char link[256] = {};
+
+	if (readlink(DEVICE, link, sizeof(link) - 1) <= 0)
+		return -errno;
+	snprintf(bdf, bdf_len, "%s", strrchr(link, '/') + 1);
+	snprintf(sysfs, len, "/sys/bus/pci/devices/%s", bdf);
+	return 0;
+}
+
+static inline int reset(const char *sysfs)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/reset", sysfs);
+	return write_file(path, "1");
+}
+
+/* Sets or clears bits of the PCI command register, behind the driver's back. */
+static inline int pci_command(const char *sysfs, uint16_t clear, uint16_t set)
+{
+	char path[96];
+	uint16_t cmd;
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "%s/config", sysfs);
+	fd = open(path, O_RDWR);
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, &cmd, 2, PCI_COMMAND) != 2)
+		ret = -EIO;
+	cmd = (cmd & ~clear) | set;
+	if (!ret && pwrite(fd, &cmd, 2, PCI_COMMAND) != 2)
+		ret = -EIO;
+	close(fd);
+	return ret;
+}
+
+static sigjmp_buf sigbus_env;
+
+static void on_sigbus(int sig)
+{
+	siglongjmp(sigbus_env, 1);
+}
+
+/* Does an access give SIGBUS? */
+static inline bool is_bus_error(volatile uint8_t *p)
+{
+	struct sigaction sa = { .sa_handler = on_sigbus }, old;
+	volatile bool hit = false;
+
+	sigaction(SIGBUS, &sa, &old);
+	if (sigsetjmp(sigbus_env, 1))
+		hit = true;
+	else
+		(void)*p;
+	sigaction(SIGBUS, &old, NULL);
+	return hit;
 }
 
 /* Does an attribute in sysfs read like this? */

@@ -3,7 +3,6 @@
  * The watchdog, against a device that hangs on purpose (hang_sim.c). Run by hang.sh.
  */
 #include <dirent.h>
-#include <libgen.h>
 #include <sys/eventfd.h>
 
 #include "mapq.h"
@@ -23,7 +22,8 @@ FIXTURE(hang)
 	int fd;
 	int q;
 	uint32_t fence;
-	char reset[96];
+	char sysfs[64];
+	char bdf[16];
 };
 
 #define DUMPS	"/sys/class/devcoredump"
@@ -85,12 +85,8 @@ static void drop_dumps(void)
 
 FIXTURE_SETUP(hang)
 {
-	char link[256] = {};
-
 	drop_dumps();
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->reset, sizeof(self->reset), "/sys/bus/pci/devices/%s/reset",
-		 basename(link));
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	self->q = q_create(self->fd, 16);
@@ -307,20 +303,6 @@ TEST_F(hang, leaves_a_dump)
 	EXPECT_EQ(0, dumps(text, sizeof(text)));
 }
 
-static int q_reset(int fd, uint32_t q)
-{
-	struct csrec_queue_reset arg = { .size = sizeof(arg), .queue_id = q };
-
-	return xioctl(fd, CSREC_IOC_QUEUE_RESET, &arg);
-}
-
-static int q_eventfd(int fd, uint32_t q, int evt)
-{
-	struct csrec_queue_eventfd arg = { .size = sizeof(arg), .queue_id = q, .fd = evt };
-
-	return xioctl(fd, CSREC_IOC_QUEUE_EVENTFD, &arg);
-}
-
 /* QUEUE_RESET instead of destroying it. */
 TEST_F(hang, queue_comes_back)
 {
@@ -409,10 +391,7 @@ TEST_F(hang, old_device)
 	struct csrec_queue_create arg;
 	struct csrec_info info;
 	struct csrec_cqe cqe;
-	char bdf[96];
 
-	snprintf(bdf, sizeof(bdf), "%s", self->reset + strlen("/sys/bus/pci/devices/"));
-	*strchr(bdf, '/') = 0;
 	ASSERT_EQ(0, get_info(self->fd, &info));
 	if (!info.hw_minor)
 		SKIP(return, "this device is that old itself");
@@ -420,14 +399,9 @@ TEST_F(hang, old_device)
 		  info.features & (CSREC_FEATURE_COALESCE | CSREC_FEATURE_QUEUE_MAP));
 	ASSERT_EQ(0, run_cmd(self->fd, self->q, &nop, &cqe));
 	close(self->fd);
-	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", bdf));
-	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", bdf));
-	for (int i = 0; i < 3000; i++) {
-		self->fd = dev_open();
-		if (self->fd != -ENOENT)
-			break;
-		usleep(10000);
-	}
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", self->bdf));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", self->bdf));
+	self->fd = wait_for_node();
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, get_info(self->fd, &info));
 	EXPECT_EQ(0, info.hw_minor);
@@ -442,9 +416,9 @@ TEST_F(hang, old_device)
 	EXPECT_EQ(0, q_reset(self->fd, arg.queue_id));
 	EXPECT_EQ(0, run_cmd(self->fd, arg.queue_id, &nop, &cqe));
 	/* and is what it is again */
-	ASSERT_EQ(0, write_file(self->reset, "1"));
-	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", bdf));
-	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", bdf));
+	ASSERT_EQ(0, reset(self->sysfs));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", self->bdf));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", self->bdf));
 }
 
 static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, uint16_t mode)
@@ -475,7 +449,7 @@ static void dies(struct __test_metadata *_metadata, FIXTURE_DATA(hang) *self, ui
 	}
 	EXPECT_TRUE(attr_is("state", "failed"));
 
-	ASSERT_EQ(0, write_file(self->reset, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_TRUE(attr_is("state", "live"));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
@@ -500,11 +474,11 @@ TEST_F(hang, reset_that_fails)
 
 	ASSERT_EQ(0, run_cmd(self->fd, self->q, &nop, &cqe));
 	/* whether the file says that it failed is the kernel's business */
-	write_file(self->reset, "1");
+	reset(self->sysfs);
 	EXPECT_EQ(-EIO, dev_open());
 	EXPECT_EQ(-ENODEV, get_info(self->fd, &info));
 
-	ASSERT_EQ(0, write_file(self->reset, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_EQ(-ENODEV, get_info(self->fd, &info));
 	close(self->fd);
 	self->fd = dev_open();

@@ -143,13 +143,16 @@ TEST_F(life, unbind_while_open)
 	pid_t pid = start_busy();
 	uint32_t dram, key;
 	struct waiter w;
+	struct holder h;
 	int status;
 
 	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, hold(&h));
 	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, MIB, &dram));
 	ASSERT_EQ(0, mem_register(self->fd, host, BUSY_LEN, CSREC_RIGHT_WRITE, &key));
 	ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
 	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", self->bdf));
+	EXPECT_LOST(lost(&h, -ENODEV));
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(-ENODEV, w.ret);
 	EXPECT_EQ(POLLHUP, w.poll & POLLHUP);
@@ -163,6 +166,7 @@ TEST_F(life, unbind_while_open)
 	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", self->bdf));
 	EXPECT_EQ(0, is_as_new(&self->info));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_LOST(stays_lost(&h));
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(0, is_as_new(&self->info));
@@ -170,17 +174,24 @@ TEST_F(life, unbind_while_open)
 
 TEST_F(life, removed_while_open)
 {
-	char path[96];
+	pid_t other = start_holder();
+	struct holder h;
 	struct waiter w;
+	char path[96];
 
+	ASSERT_LT(0, other);
+	ASSERT_EQ(0, hold(&h));
 	ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
 	snprintf(path, sizeof(path), "%s/remove", self->sysfs);
 	ASSERT_EQ(0, write_file(path, "1"));
 	ASSERT_EQ(0, pthread_join(w.thread, NULL));
 	EXPECT_EQ(-ENODEV, w.ret);
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
+	EXPECT_LOST(lost(&h, -ENODEV));
+	EXPECT_TRUE(holder_ended(other, &h));
 	ASSERT_EQ(0, write_file("/sys/bus/pci/rescan", "1"));
 	EXPECT_EQ(0, is_as_new(&self->info));
+	EXPECT_LOST(stays_lost(&h));
 }
 
 TEST_F(life, reset_while_open)
@@ -215,9 +226,11 @@ TEST_F(life, reset_while_open)
 /* A device that cannot be read: whoever waits gets away, and a reset brings it back. */
 TEST_F(life, falls_off_the_bus)
 {
+	struct holder h;
 	struct waiter w;
 	uint32_t key;
 
+	ASSERT_EQ(0, hold(&h));
 	ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
 	ASSERT_EQ(0, pci_command(self->sysfs, PCI_COMMAND_MEMORY, 0));
 	EXPECT_EQ(-ENODEV, mem_alloc(self->fd, CSREC_REGION_DRAM, 4096, &key));
@@ -225,10 +238,13 @@ TEST_F(life, falls_off_the_bus)
 	EXPECT_EQ(-ENODEV, w.ret);
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
 	EXPECT_EQ(-ENODEV, dev_open());
+	/* also should it come back by itself: nobody reaches it, nor it anybody */
 	ASSERT_EQ(0, pci_command(self->sysfs, 0, PCI_COMMAND_MEMORY));
+	EXPECT_LOST(lost(&h, -ENODEV));
 	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_DEAD(self->fd, self->q, -ENODEV);
 	EXPECT_EQ(0, is_as_new(&self->info));
+	EXPECT_LOST(stays_lost(&h));
 }
 
 /* The same when nobody calls: the watchdog finds it. */
@@ -252,9 +268,13 @@ TEST_F(life, falls_off_the_bus_unnoticed)
 TEST_F(life, admin_queue_fails)
 {
 	uint8_t *host = pages(64 * KIB);
+	pid_t other = start_holder();
+	struct holder h;
 	struct waiter w;
 	uint32_t key;
 
+	ASSERT_LT(0, other);
+	ASSERT_EQ(0, hold(&h));
 	ASSERT_EQ(0, mem_register(self->fd, host, 64 * KIB, CSREC_RIGHT_WRITE, &key));
 	ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
 	ASSERT_EQ(0, pci_command(self->sysfs, PCI_COMMAND_MASTER, 0));
@@ -263,11 +283,14 @@ TEST_F(life, admin_queue_fails)
 	EXPECT_EQ(-EIO, w.ret);
 	EXPECT_DEAD(self->fd, self->q, -EIO);
 	EXPECT_EQ(-EIO, dev_open());
+	EXPECT_LOST(lost(&h, -EIO));
+	EXPECT_TRUE(holder_ended(other, &h));
 	/* what it had is given back, though the device confirms nothing */
 	close(self->fd);
 	self->fd = -1;
 	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_EQ(0, is_as_new(&self->info));
+	EXPECT_LOST(stays_lost(&h));
 }
 
 /* Every way that PCI has: contexts of before are dead, configuration space is as it was. */
@@ -285,8 +308,12 @@ TEST_F(life, reset_by_every_method)
 	ASSERT_LT(0, read(fd, methods, sizeof(methods) - 1));
 	close(fd);
 	for (m = strtok_r(methods, " \n", &save); m; m = strtok_r(NULL, " \n", &save)) {
+		pid_t other = start_holder();
+		struct holder h;
 		struct waiter w;
 
+		ASSERT_LT(0, other);
+		ASSERT_EQ(0, hold(&h));
 		ASSERT_EQ(0, write_file(path, m));
 		ASSERT_EQ(0, start_waiter(&w, self->fd, self->q, self->fence));
 		EXPECT_EQ(0, reset(self->sysfs)) {
@@ -299,7 +326,10 @@ TEST_F(life, reset_by_every_method)
 		EXPECT_EQ(0, memcmp(before, after, 64)) {
 			TH_LOG("method %s", m);
 		}
+		EXPECT_LOST(lost(&h, -ENODEV));
+		EXPECT_TRUE(holder_ended(other, &h));
 		EXPECT_EQ(0, is_as_new(&self->info));
+		EXPECT_LOST(stays_lost(&h));
 		flr += !strcmp(m, "flr");
 		n++;
 
@@ -478,9 +508,12 @@ FIXTURE(flight)
 FIXTURE_VARIANT(flight)
 {
 	enum { BY_KILL, BY_CLOSE, BY_EXIT, BY_EXEC, BY_FORK } way;
+	bool mapped;		/* the queue */
 };
 
-#define FLIGHT(name, how) FIXTURE_VARIANT_ADD(flight, name) { .way = how }
+#define FLIGHT(name, how)							\
+	FIXTURE_VARIANT_ADD(flight, name) { .way = how };			\
+	FIXTURE_VARIANT_ADD(flight, name##_mapped) { .way = how, .mapped = true }
 FLIGHT(kill, BY_KILL);
 FLIGHT(close, BY_CLOSE);
 FLIGHT(exit, BY_EXIT);
@@ -500,24 +533,50 @@ FIXTURE_TEARDOWN(flight)
 {
 }
 
-static void fly(int way, int ready)
+/* As many commands as the queue takes: 0 or -1. */
+static int take_off(int fd, bool mapped, const struct csrec_cmd *cmd)
 {
-	int fd = dev_open(), q = q_create(fd, 16);
-	void *host = pages(BUSY_LEN);
 	struct csrec_cmd cmds[16];
+	struct mapq q;
+	int id;
+
+	if (mapped) {
+		if (mapq_create(&q, fd, 16, 0, 0, 0))
+			return -1;
+		while (q.tail < 16)
+			mapq_put(&q, cmd);
+		mapq_ring(&q);
+		return 0;
+	}
+	for (int i = 0; i < 16; i++)
+		cmds[i] = *cmd;
+	id = q_create(fd, 16);
+	return id > 0 && q_submit(fd, id, cmds, 16) == 16 ? 0 : -1;
+}
+
+/* The device writes to @host, or memory of its own. */
+static void fly(int way, bool mapped, volatile uint8_t *host, int ready)
+{
+	int fd = dev_open();
+	struct csrec_cmd cmd;
 	uint32_t dram, key;
 
-	if (q < 0 || mem_alloc(fd, CSREC_REGION_DRAM, BUSY_LEN, &dram) ||
-	    mem_register(fd, host, BUSY_LEN, CSREC_RIGHT_WRITE, &key))
+	host = host ?: pages(BUSY_LEN);
+	if (mem_alloc(fd, CSREC_REGION_DRAM, BUSY_LEN, &dram) ||
+	    mem_register(fd, (void *)host, BUSY_LEN, CSREC_RIGHT_WRITE, &key))
 		_exit(1);
-	for (int i = 0; i < 16; i++)
-		cmds[i] = cmd_copy(dram, 0, key, 0, BUSY_LEN);
-	if (q_submit(fd, q, cmds, 16) != 16 || write(ready, "x", 1) != 1)
+	cmd = cmd_copy(dram, 0, key, 0, BUSY_LEN);
+	if (take_off(fd, mapped, &cmd))
+		_exit(2);
+	/* now: the rest is in flight */
+	while (*host == 0xa5)
+		;
+	if (write(ready, "x", 1) != 1)
 		_exit(2);
 	switch (way) {
 	case BY_CLOSE:
 		close(fd);
-		munmap(host, BUSY_LEN);
+		munmap((void *)host, BUSY_LEN);
 		_exit(guard());
 	case BY_EXIT:
 		_exit(0);
@@ -536,30 +595,35 @@ static void fly(int way, int ready)
 	}
 }
 
+/* A process that takes off, and is gone once this returns; true if it ended as it must. */
+static bool flight(const FIXTURE_VARIANT(flight) *variant, void *host)
+{
+	int ready[2], status = -1;
+	pid_t pid;
+	char c;
+
+	if (pipe(ready))
+		return false;
+	pid = fork();
+	if (!pid)
+		fly(variant->way, variant->mapped, host, ready[1]);
+	close(ready[1]);
+	if (pid > 0 && read(ready[0], &c, 1) == 1) {
+		if (variant->way == BY_KILL)
+			kill(pid, SIGKILL);
+		if (!host && guard())
+			return false;
+		if (waitpid(pid, &status, 0) != pid)
+			return false;
+	}
+	close(ready[0]);
+	return variant->way == BY_KILL ? WIFSIGNALED(status) : !status;
+}
+
 TEST_F(flight, memory_of_others)
 {
-	for (int round = 0; round < 3; round++) {
-		int ready[2], status;
-		pid_t pid;
-		char c;
-
-		ASSERT_EQ(0, pipe(ready));
-		pid = fork();
-		ASSERT_LE(0, pid);
-		if (!pid)
-			fly(variant->way, ready[1]);
-		close(ready[1]);
-		ASSERT_EQ(1, read(ready[0], &c, 1));
-		if (variant->way == BY_KILL) {
-			kill(pid, SIGKILL);
-		}
-		EXPECT_EQ(0, guard());
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		if (variant->way == BY_KILL) {
-			EXPECT_TRUE(WIFSIGNALED(status));
-		} else {
-			EXPECT_EQ(0, status);
-		}
+	for (int round = 0; round < (variant->mapped ? 1 : 3); round++) {
+		EXPECT_TRUE(flight(variant, NULL));
 		EXPECT_EQ(0, guard());
 		if (variant->way == BY_FORK) {
 			/* the grandchild is not ours to wait for */
@@ -567,8 +631,47 @@ TEST_F(flight, memory_of_others)
 				usleep(10000);
 		}
 		EXPECT_EQ(0, is_as_new(&self->info));
-		close(ready[0]);
 	}
+}
+
+static bool all_are(const uint8_t *p, size_t len, uint8_t byte)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != byte)
+			return false;
+	return true;
+}
+
+/*
+ * The same with memory that lives on in this process. It begins and ends in the middle of a page:
+ * what is before and behind it is never written, and it no more once that process is gone.
+ */
+#define GUARD_PAGE	4096
+#define GUARD_ODD	100
+
+TEST_F(flight, destination)
+{
+	size_t len = BUSY_LEN + 2 * GUARD_PAGE, before = GUARD_PAGE + GUARD_ODD;
+	uint8_t *all = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t behind = before + BUSY_LEN;
+
+	ASSERT_NE(MAP_FAILED, all);
+	memset(all, 0xa5, len);
+	ASSERT_TRUE(flight(variant, all + before));
+	if (variant->way == BY_FORK) {
+		for (int i = 0; i < 1000 && is_as_new(&self->info); i++)
+			usleep(10000);
+	}
+	/* it did write */
+	EXPECT_EQ(0, all[before]);
+	memset(all + before, 0x5a, BUSY_LEN);
+	EXPECT_EQ(0, is_as_new(&self->info));
+	/* as long as what was in flight could have taken */
+	EXPECT_EQ(0, guard());
+	EXPECT_TRUE(all_are(all + before, BUSY_LEN, 0x5a));
+	EXPECT_TRUE(all_are(all, before, 0xa5));
+	EXPECT_TRUE(all_are(all + behind, len - behind, 0xa5));
+	munmap(all, len);
 }
 
 /* Contexts come and go, and one is killed now and then, until a reset ends them all. */

@@ -6,23 +6,9 @@
 #ifndef CSREC_TEST_LIFE_H
 #define CSREC_TEST_LIFE_H
 
-#include <libgen.h>
-#include <linux/pci_regs.h>
 #include <pthread.h>
 
-#include "csrec_test.h"
-
-static int wait_for_node(void)
-{
-	for (int i = 0; i < 3000; i++) {
-		int fd = dev_open();
-
-		if (fd >= 0 || fd != -ENOENT)
-			return fd;
-		usleep(10000);
-	}
-	return -ENOENT;
-}
+#include "mapq.h"
 
 /* A new context finds everything free, and a device that works. */
 static int is_as_new(const struct csrec_info *before)
@@ -188,44 +174,163 @@ static int start_waiter(struct waiter *w, int fd, int q, uint32_t fence)
 		EXPECT_EQ(POLLHUP, p_.revents & POLLHUP);				\
 	} while (0)
 
-static int reset(const char *sysfs)
+/*
+ * One who has all that can be had of the device: a queue that he maps, with work on it; registered
+ * memory that the device writes to; device memory that he maps; a dma-buf.
+ */
+#define HOLD_LEN	(256 * KIB)
+
+struct holder {
+	int fd;
+	struct mapq q;
+	uint8_t *host;
+	uint32_t dram;
+	uint64_t offset;
+	uint8_t *p;		/* the mapping of device memory; NULL, and no dma-buf: not on this kernel */
+	int buf;
+};
+
+static int hold(struct holder *h)
 {
-	char path[96];
+	uint32_t key, fence;
+	struct csrec_cmd cmd;
+	int ret;
 
-	snprintf(path, sizeof(path), "%s/reset", sysfs);
-	return write_file(path, "1");
-}
-
-/* Sets or clears bits of the PCI command register, behind the driver's back. */
-static int pci_command(const char *sysfs, uint16_t clear, uint16_t set)
-{
-	char path[96];
-	uint16_t cmd;
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s/config", sysfs);
-	fd = open(path, O_RDWR);
-	if (fd < 0)
-		return -errno;
-	if (pread(fd, &cmd, 2, PCI_COMMAND) != 2)
-		ret = -EIO;
-	cmd = (cmd & ~clear) | set;
-	if (!ret && pwrite(fd, &cmd, 2, PCI_COMMAND) != 2)
-		ret = -EIO;
-	close(fd);
-	return ret;
-}
-
-/* The directory of the device's PCI device, and its name. */
-static int find_device(char *sysfs, size_t len, char *bdf, size_t bdf_len)
-{
-	char link[256] = {};
-
-	if (readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1) <= 0)
-		return -errno;
-	snprintf(bdf, bdf_len, "%s", basename(link));
-	snprintf(sysfs, len, "/sys/bus/pci/devices/%s", bdf);
+	*h = (struct holder){ .fd = dev_open(), .buf = -1, .host = pages(HOLD_LEN) };
+	ret = mapq_create(&h->q, h->fd, 16, 0, 0, 0);
+	ret = ret ?: mem_alloc_map(h->fd, HOLD_LEN, 0, &h->dram, &h->offset);
+	ret = ret ?: mem_register(h->fd, h->host, HOLD_LEN, CSREC_RIGHT_WRITE, &key);
+	ret = ret ?: fence_create(h->fd, 0, &fence);
+	if (ret)
+		return ret;
+	if (h->offset) {
+		h->p = map_at(h->fd, h->offset, HOLD_LEN);
+		h->buf = mem_export(h->fd, h->dram, O_RDWR);
+		if (!h->p || h->buf < 0)
+			return -ENXIO;
+		memset(h->p, 0x5a, HOLD_LEN);
+	}
+	/* at work now, and with something that never ends */
+	cmd = cmd_copy(h->dram, 0, key, 0, HOLD_LEN);
+	while (h->q.tail < 15)
+		mapq_put(&h->q, &cmd);
+	cmd = cmd_fence(CSREC_OP_WAIT, fence, 1);
+	mapq_put(&h->q, &cmd);
+	mapq_ring(&h->q);
 	return 0;
+}
+
+/* Somebody else may still have to take it away. */
+#define SOON(cond)								\
+({										\
+	int tries_ = 1000;							\
+										\
+	while (!(cond) && --tries_)						\
+		usleep(10000);							\
+	tries_ > 0;								\
+})
+
+static bool unmappable(const struct holder *h, uint64_t off, uint64_t len, int err)
+{
+	return !map_at(h->fd, off, len) && errno == -err;
+}
+
+/* All of it is lost, and nothing of it reaches the device, which calls answer with @err. */
+static const char *lost(struct holder *h, int err)
+{
+	struct pollfd p = { .fd = h->fd, .events = POLLIN };
+	struct csrec_info info;
+	uint32_t key;
+
+	if (get_info(h->fd, &info) != err || mapq_wait(&h->q, 0, 0) != err ||
+	    q_reset(h->fd, h->q.id) != err || mem_free(h->fd, h->dram) != err ||
+	    mem_alloc(h->fd, CSREC_REGION_DRAM, 4096, &key) != err)
+		return "calls";
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP))
+		return "poll()";
+	if (!unmappable(h, h->q.arg.ring_offset, h->q.arg.ring_len, err) ||
+	    !unmappable(h, h->q.arg.db_offset, h->q.arg.db_len, err) ||
+	    (h->p && !unmappable(h, h->offset, HOLD_LEN, err)))
+		return "mmap()";
+	if (h->p && !SOON(is_bus_error(h->p) && is_bus_error(h->p + HOLD_LEN - 1)))
+		return "device memory";
+	if (!SOON(mapq_db_is_memory(&h->q)))
+		return "doorbell";
+	mapq_ring(&h->q);
+	if (mapq_is_memory(&h->q))
+		return "rings";
+	if (h->buf >= 0 && mem_export(h->fd, h->dram, O_RDWR) != err)
+		return "export";
+	memset(h->host, 0xa5, HOLD_LEN);
+	return NULL;
+}
+
+/* Once there is a new life: the old one's dma-buf is of nothing, and its memory left alone. */
+static const char *stays_lost(struct holder *h)
+{
+	int fd = dev_open();
+	const char *why;
+	uint64_t len;
+	uint32_t key;
+
+	for (size_t i = 0; i < HOLD_LEN; i++)
+		if (h->host[i] != 0xa5)
+			return "registered memory";
+	if (h->buf >= 0 && mem_import(fd, h->buf, CSREC_RIGHT_READ, &key, &len) != -EOPNOTSUPP)
+		return "dma-buf";
+	close(fd);
+	why = lost(h, -ENODEV);
+	if (why)
+		return why;
+	if (munmap(h->q.sq, h->q.arg.ring_len) || munmap((void *)h->q.db, h->q.arg.db_len) ||
+	    (h->p && munmap(h->p, HOLD_LEN)) || close(h->fd) || (h->buf >= 0 && close(h->buf)))
+		return "the end";
+	return NULL;
+}
+
+#define EXPECT_LOST(call)							\
+	do {									\
+		const char *why_ = call;					\
+										\
+		EXPECT_EQ(NULL, why_) {						\
+			TH_LOG("not as it must be: %s", why_);			\
+		}								\
+	} while (0)
+
+/* Another process, which is in its device memory when that goes, or waits for its queue. */
+static pid_t start_holder(void)
+{
+	int ready[2];
+	struct holder h;
+	pid_t pid;
+	char c;
+
+	if (pipe(ready))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		if (hold(&h) || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		while (h.p)
+			*(volatile uint8_t *)h.p += 1;
+		_exit(mapq_wait(&h.q, 16, -1) < 0 ? 0 : 2);
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
+/* What became of it; true if that is right. */
+static bool holder_ended(pid_t pid, const struct holder *self)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		return false;
+	return self->p ? WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS : !status;
 }
 
 #endif /* CSREC_TEST_LIFE_H */

@@ -140,4 +140,23 @@ static inline int mapq_run(struct mapq *q, const struct csrec_cmd *cmd)
 	return mapq_take(q, &cqe) ? (int)cqe_status(&cqe) : -EPROTO;
 }
 
+/* The rings of what is gone: memory. */
+static inline int mapq_is_memory(struct mapq *q)
+{
+	memset(q->sq, 0x5a, q->arg.ring_len);
+	for (uint64_t i = 0; i < q->arg.ring_len; i++)
+		if (((uint8_t *)q->sq)[i] != 0x5a)
+			return -1;
+	return 0;
+}
+
+/* Is the doorbell page memory, and not the device's? That ignores writes to its end. */
+static inline bool mapq_db_is_memory(struct mapq *q)
+{
+	volatile uint64_t *end = q->db + q->arg.db_len / 8 - 1;
+
+	*end = 0x5a5a5a5a01234567;
+	return *end == 0x5a5a5a5a01234567;
+}
+
 #endif /* MAPQ_H */

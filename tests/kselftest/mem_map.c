@@ -4,11 +4,9 @@
  * with no csrec code in the path, and what becomes of them when the region, the context, the
  * process or the device goes. What is in device memory is looked at by the device, with COPY.
  */
-#include <libgen.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -32,17 +30,6 @@ FIXTURE(map)
 	uint8_t *want;
 };
 
-static int mem_alloc_map(int fd, uint64_t len, uint64_t align, uint32_t *key, uint64_t *offset)
-{
-	struct csrec_mem_alloc arg = { .size = sizeof(arg), .len = len, .align = align,
-				       .kind = CSREC_REGION_DRAM };
-	int ret = xioctl(fd, CSREC_IOC_MEM_ALLOC, &arg);
-
-	*key = arg.key;
-	*offset = arg.mmap_offset;
-	return ret;
-}
-
 static void *map(int fd, uint64_t len, uint64_t offset)
 {
 	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
@@ -61,22 +48,8 @@ static uint64_t pool_available(const char *sysfs)
 	return strtoull(text, NULL, 10);
 }
 
-static int wait_for_node(void)
-{
-	for (int i = 0; i < 3000; i++) {
-		int fd = dev_open();
-
-		if (fd >= 0 || fd != -ENOENT)
-			return fd;
-		usleep(10000);
-	}
-	return -ENOENT;
-}
-
 FIXTURE_SETUP(map)
 {
-	char link[256] = {};
-
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, get_info(self->fd, &self->info));
@@ -85,9 +58,7 @@ FIXTURE_SETUP(map)
 	ASSERT_LT(0, self->q);
 	if (!(self->info.features & CSREC_FEATURE_MEM_MAP))
 		SKIP(return, "no peer-to-peer memory");
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
-	snprintf(self->sysfs, sizeof(self->sysfs), "/sys/bus/pci/devices/%s", self->bdf);
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	ASSERT_EQ(self->info.dram_free, pool_available(self->sysfs));
 
 	self->drive = open(DRIVE, O_RDWR | O_DIRECT);
@@ -154,28 +125,6 @@ static uint64_t others_take(uint64_t most, long *nonzero)
 	munmap(buf, LEN);
 	close(fd);
 	return got;
-}
-
-static sigjmp_buf sigbus_env;
-
-static void on_sigbus(int sig)
-{
-	siglongjmp(sigbus_env, 1);
-}
-
-/* Does an access give SIGBUS? */
-static bool is_bus_error(volatile uint8_t *p)
-{
-	struct sigaction sa = { .sa_handler = on_sigbus }, old;
-	volatile bool hit = false;
-
-	sigaction(SIGBUS, &sa, &old);
-	if (sigsetjmp(sigbus_env, 1))
-		hit = true;
-	else
-		(void)*p;
-	sigaction(SIGBUS, &old, NULL);
-	return hit;
 }
 
 /* ---- what can be mapped ---- */
@@ -659,7 +608,6 @@ TEST_F(map, killed_in_flight)
 /* A reset takes mappings away: rows 22, 24. The memory is free, though they are still there. */
 TEST_F(map, reset)
 {
-	char path[128];
 	int status, ready, fd;
 	pid_t pid;
 
@@ -667,8 +615,7 @@ TEST_F(map, reset)
 	pid = start_reader(self->drive, self->p, &ready);
 	ASSERT_LT(0, pid);
 	ASSERT_TRUE(ready);
-	snprintf(path, sizeof(path), "%s/reset", self->sysfs);
-	ASSERT_EQ(0, write_file(path, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_TRUE(is_bus_error(self->p));
 	EXPECT_TRUE(is_bus_error(self->p + LEN - 1));
 	EXPECT_EQ(MAP_FAILED, map(self->fd, LEN, self->offset));

@@ -3,8 +3,6 @@
  * Queues that a process maps, and what 1.1 added to all queues: coalescing, no interrupts,
  * reset, eventfd, deadlines, quota.
  */
-#include <libgen.h>
-#include <linux/pci_regs.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -27,38 +25,6 @@ static uint64_t cnt(int fd, unsigned int reg)
 	struct csrec_stats st;
 
 	return get_stats(fd, &st) ? ~0ULL : counter(&st, reg);
-}
-
-static int q_reset(int fd, uint32_t q)
-{
-	struct csrec_queue_reset arg = { .size = sizeof(arg), .queue_id = q };
-
-	return xioctl(fd, CSREC_IOC_QUEUE_RESET, &arg);
-}
-
-static int q_eventfd(int fd, uint32_t q, int evt)
-{
-	struct csrec_queue_eventfd arg = { .size = sizeof(arg), .queue_id = q, .fd = evt };
-
-	return xioctl(fd, CSREC_IOC_QUEUE_EVENTFD, &arg);
-}
-
-static int device_path(char *path, size_t len, const char *what)
-{
-	char link[256] = {};
-
-	if (readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1) < 0)
-		return -errno;
-	snprintf(path, len, "/sys/bus/pci/devices/%s/%s", basename(link), what);
-	return 0;
-}
-
-static int device_reset(void)
-{
-	char path[96];
-	int ret = device_path(path, sizeof(path), "reset");
-
-	return ret ? ret : write_file(path, "1");
 }
 
 static int poll_now(int fd, int timeout)
@@ -530,16 +496,6 @@ static int dead_doorbell(struct mapq *q, int fd)
 	return rings(fd) != before;
 }
 
-/* The rings of what is gone: memory. */
-static int is_memory(struct mapq *q)
-{
-	memset(q->sq, 0x5a, q->arg.ring_len);
-	for (uint64_t i = 0; i < q->arg.ring_len; i++)
-		if (((uint8_t *)q->sq)[i] != 0x5a)
-			return -1;
-	return 0;
-}
-
 TEST_F(map, doorbell_after_destroy)
 {
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
@@ -552,7 +508,7 @@ TEST_F(map, doorbell_after_destroy)
 	EXPECT_EQ(-EINVAL, try_map(self->fd, self->q.arg.db_offset, self->q.arg.db_len, RW,
 				   MAP_SHARED));
 	EXPECT_EQ(0, dead_doorbell(&self->q, self->fd));
-	EXPECT_EQ(0, is_memory(&self->q));
+	EXPECT_EQ(0, mapq_is_memory(&self->q));
 	/* nor the next queue of this number; and offsets do not come back */
 	ASSERT_EQ(0, mapq_create(&next, self->fd, 16, 0, 0, 0));
 	EXPECT_EQ(self->q.id, next.id);
@@ -570,7 +526,7 @@ TEST_F(map, doorbell_after_reset)
 
 	ASSERT_EQ(0, mapq_run(&self->q, &nop));
 	ASSERT_EQ(0, mapq_create(&untouched, self->fd, 4, 0, 0, 0));
-	ASSERT_EQ(0, device_reset());
+	ASSERT_EQ(0, reset(DEVICE));
 	EXPECT_EQ(POLLIN | POLLERR | POLLHUP, poll_now(self->fd, 0) | POLLIN);
 	EXPECT_EQ(-ENODEV, mapq_wait(&self->q, 0, 0));
 	EXPECT_EQ(-ENODEV, q_reset(self->fd, self->q.id));
@@ -581,8 +537,8 @@ TEST_F(map, doorbell_after_reset)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, dead_doorbell(&self->q, fd));
 	EXPECT_EQ(0, dead_doorbell(&untouched, fd));
-	EXPECT_EQ(0, is_memory(&self->q));
-	EXPECT_EQ(0, is_memory(&untouched));
+	EXPECT_EQ(0, mapq_is_memory(&self->q));
+	EXPECT_EQ(0, mapq_is_memory(&untouched));
 	/* nor a queue of the same number of who came after */
 	struct mapq next;
 
@@ -616,20 +572,11 @@ TEST_F(map, doorbell_after_failure)
 {
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
 	int64_t before, after = -1;
-	uint16_t command;
-	char path[96];
 	uint32_t key;
-	int fd;
 
 	ASSERT_EQ(0, mapq_run(&self->q, &nop));
 	ASSERT_LT(0, hw_rings());
-	ASSERT_EQ(0, device_path(path, sizeof(path), "config"));
-	fd = open(path, O_RDWR);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(2, pread(fd, &command, 2, PCI_COMMAND));
-	command &= ~PCI_COMMAND_MASTER;
-	ASSERT_EQ(2, pwrite(fd, &command, 2, PCI_COMMAND));
-	close(fd);
+	ASSERT_EQ(0, pci_command(DEVICE, PCI_COMMAND_MASTER, 0));
 	EXPECT_EQ(-EIO, mem_alloc(self->fd, CSREC_REGION_DRAM, PAGE, &key));
 	EXPECT_EQ(-EIO, mapq_wait(&self->q, 0, 0));
 	for (int i = 0; i < 1000; i++) {
@@ -642,29 +589,24 @@ TEST_F(map, doorbell_after_failure)
 		usleep(10000);
 	}
 	EXPECT_EQ(before, after);
-	EXPECT_EQ(0, is_memory(&self->q));
-	ASSERT_EQ(0, device_reset());
+	EXPECT_EQ(0, mapq_is_memory(&self->q));
+	ASSERT_EQ(0, reset(DEVICE));
 }
 
 TEST_F(map, doorbell_after_unbind)
 {
 	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
-	char path[128], bdf[16];
-	int fd = -ENOENT;
+	char sysfs[64], bdf[16];
+	int fd;
 
-	ASSERT_EQ(0, device_path(path, sizeof(path), ""));
-	path[strlen(path) - 1] = 0;
-	strcpy(bdf, basename(path));
+	ASSERT_EQ(0, find_device(sysfs, sizeof(sysfs), bdf, sizeof(bdf)));
 	ASSERT_EQ(0, mapq_run(&self->q, &nop));
 	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/unbind", bdf));
 	/* nobody drives the device, and nobody reaches it */
 	mapq_ring(&self->q);
-	EXPECT_EQ(0, is_memory(&self->q));
+	EXPECT_EQ(0, mapq_is_memory(&self->q));
 	ASSERT_EQ(0, write_file("/sys/bus/pci/drivers/csrec/bind", bdf));
-	for (int i = 0; i < 3000 && fd == -ENOENT; i++) {
-		fd = dev_open();
-		usleep(10000);
-	}
+	fd = wait_for_node();
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, dead_doorbell(&self->q, fd));
 	close(fd);
@@ -1061,7 +1003,7 @@ TEST_F(irq, eventfd)
 	}
 	EXPECT_EQ(0, poll_now(evt, 50));
 	/* when the context dies it is */
-	ASSERT_EQ(0, device_reset());
+	ASSERT_EQ(0, reset(DEVICE));
 	EXPECT_EQ(POLLIN, poll_now(evt, 0));
 }
 

@@ -30,7 +30,7 @@ echo 0 >"$tmp/n"
 say() {	# "ok" or "not ok", NAME
 	n=$(($(cat "$tmp/n") + 1))
 	echo "$n" >"$tmp/n"
-	echo "$1 $n - $2" | tee -a "$tmp/results"
+	printf '%s\n' "$1 $n - $2" | tee -a "$tmp/results"
 }
 check() {	# NAME COMMAND...
 	name=$1
@@ -57,7 +57,7 @@ program() {
 			echo x >>"$tmp/seen"
 			say "$word" "$1: ${rest#- }" ;;
 		"exit status "*) echo "${line#exit status }" >"$tmp/status" ;;
-		*) echo "# ${line#\# }" ;;
+		*) printf '%s\n' "# ${line#\# }" ;;
 		esac
 	done
 	seen=$(wc -l <"$tmp/seen" 2>/dev/null || echo 0)

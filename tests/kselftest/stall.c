@@ -3,7 +3,6 @@
  * A process that does not let its own page faults end, by userfaultfd, stalls only its own
  * call: not another process, nor a reset or the removal of the device.
  */
-#include <libgen.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
@@ -19,6 +18,7 @@ enum deed { OTHERS, RESET, UNBIND };
 FIXTURE(stall)
 {
 	char bdf[16];
+	char sysfs[64];
 	int fd;
 	int q;
 	uint32_t fence;
@@ -37,18 +37,6 @@ FIXTURE_VARIANT_ADD(stall, get_info_out) { .call = GET_INFO_OUT };
 FIXTURE_VARIANT_ADD(stall, submit) { .call = SUBMIT };
 FIXTURE_VARIANT_ADD(stall, wait) { .call = WAIT };
 FIXTURE_VARIANT_ADD(stall, mem_register) { .call = MEM_REGISTER };
-
-static int wait_for_node(void)
-{
-	int fd = -ENOENT;
-
-	for (int i = 0; i < 3000 && fd == -ENOENT; i++) {
-		fd = dev_open();
-		if (fd == -ENOENT)
-			usleep(10000);
-	}
-	return fd;
-}
 
 /* All that a process does with a device which works. */
 static int use(void)
@@ -100,11 +88,9 @@ static int stalled_page(bool readable, uint8_t **page)
 
 FIXTURE_SETUP(stall)
 {
-	char link[256] = {};
 	struct csrec_cmd cmd;
 
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	self->q = q_create(self->fd, 4);
@@ -155,22 +141,20 @@ static void *call(void *arg)
 
 struct deed_arg {
 	enum deed deed;
-	const char *bdf;
+	const char *bdf, *sysfs;
 	int ret;
 };
 
 static void *deed(void *arg)
 {
 	struct deed_arg *d = arg;
-	char path[96];
 
 	switch (d->deed) {
 	case OTHERS:
 		d->ret = use();
 		break;
 	case RESET:
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", d->bdf);
-		d->ret = write_file(path, "1");
+		d->ret = reset(d->sysfs);
 		break;
 	case UNBIND:
 		d->ret = write_file("/sys/bus/pci/drivers/csrec/unbind", d->bdf);
@@ -193,7 +177,7 @@ static void test(struct __test_metadata *_metadata, FIXTURE_DATA(stall) *self, e
 		 enum deed what)
 {
 	struct caller c = { .self = self, .call = which };
-	struct deed_arg d = { .deed = what, .bdf = self->bdf };
+	struct deed_arg d = { .deed = what, .bdf = self->bdf, .sysfs = self->sysfs };
 	struct uffdio_writeprotect wp = {};
 	struct uffdio_zeropage zero = {};
 	struct uffd_msg msg;
