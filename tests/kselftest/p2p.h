@@ -43,36 +43,59 @@ static inline int p2p_read_one(int fd, int drive, uint64_t file_off, uint64_t le
 }
 
 /*
- * A drive that hangs: a device-mapper device over a RAM disk, which keeps what it is sent
- * while it is suspended.
+ * A drive that hangs: a device-mapper device over a RAM disk, which keeps what it is sent while it
+ * is suspended. Or the NVMe drive that CSREC_HUNG names, "/dev/NODE ID": QEMU, where it is ID, lets
+ * it do one byte a second. The first transfer is for free.
  */
 #define HUNG_NAME	"csrec-hang"
-#define HUNG		"/dev/mapper/" HUNG_NAME
 #define RAM_DISK	"/dev/ram0"
+
+static inline int hung_shell(const char *dm, const char *qemu)
+{
+	char line[512];
+
+	if (!getenv("CSREC_HUNG"))
+		return system(dm);
+	snprintf(line, sizeof(line), "set -- $CSREC_HUNG; %s", qemu);
+	return system(line);
+}
+
+static inline int hung_open(void)
+{
+	char path[64] = "/dev/mapper/" HUNG_NAME;
+
+	if (getenv("CSREC_HUNG"))
+		sscanf(getenv("CSREC_HUNG"), "%63s", path);
+	return open(path, O_RDWR);
+}
 
 /* 0; or something else if there is no device mapper, or no RAM disk. */
 static inline int hung_make(void)
 {
-	return system("dmsetup remove -f " HUNG_NAME " >/dev/null 2>&1; "
-		      "modprobe -q dm-mod; test -b " RAM_DISK " && "
-		      "echo 0 $(blockdev --getsz " RAM_DISK ") linear " RAM_DISK " 0 | "
-		      "dmsetup create " HUNG_NAME " --noudevsync && "
-		      "dmsetup mknodes " HUNG_NAME);
+	return hung_shell("dmsetup remove -f " HUNG_NAME " >/dev/null 2>&1; "
+			  "modprobe -q dm-mod; test -b " RAM_DISK " && "
+			  "echo 0 $(blockdev --getsz " RAM_DISK ") linear " RAM_DISK " 0 | "
+			  "dmsetup create " HUNG_NAME " --noudevsync && "
+			  "dmsetup mknodes " HUNG_NAME,
+			  "test -b $1");
 }
 
 static inline int hung_remove(void)
 {
-	return system("dmsetup remove --retry --noudevsync " HUNG_NAME);
+	return hung_shell("dmsetup remove --retry --noudevsync " HUNG_NAME, ":");
 }
 
 static inline int hung_suspend(void)
 {
-	return system("dmsetup suspend --nolockfs --noflush --noudevsync " HUNG_NAME);
+	return hung_shell("dmsetup suspend --nolockfs --noflush --noudevsync " HUNG_NAME,
+			  "tests/guest/monitor block_set_io_throttle $2 1 0 0 0 0 0 && "
+			  "dd if=$1 of=/dev/null bs=64k count=1 iflag=direct status=none");
 }
 
 static inline int hung_resume(void)
 {
-	return system("dmsetup resume --noudevsync " HUNG_NAME);
+	return hung_shell("dmsetup resume --noudevsync " HUNG_NAME,
+			  "tests/guest/monitor block_set_io_throttle $2 0 0 0 0 0 0");
 }
 
 /* What is free once everybody has given back, or after very long anyway. */

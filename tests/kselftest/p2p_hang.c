@@ -4,7 +4,6 @@
  * not a reset, not MEM_FREE, FENCE_DESTROY or close, no other process and no other drive. But
  * what it may still write to is nobody else's before it is done.
  */
-#include <libgen.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
@@ -25,17 +24,13 @@ FIXTURE(p2p_hang)
 
 FIXTURE_SETUP(p2p_hang)
 {
-	char link[256] = {};
-
 	if (hung_make())
 		SKIP(return, "no device mapper, or no RAM disk (modules dm-mod, brd)");
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
-	snprintf(self->sysfs, sizeof(self->sysfs), "/sys/bus/pci/devices/%s/reset", self->bdf);
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	self->free = dram_free(self->fd);
-	self->drive = open(HUNG, O_RDWR);
+	self->drive = hung_open();
 	ASSERT_LE(0, self->drive);
 	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, LEN, &self->dram));
 	ASSERT_EQ(0, hung_suspend());
@@ -186,7 +181,7 @@ TEST_F(p2p_hang, reset)
 	int fd;
 
 	ASSERT_EQ(0, call_start(&c));
-	ASSERT_EQ(0, write_file(self->sysfs, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	EXPECT_EQ(-ENODEV, call_end(&c));
 	EXPECT_EQ(0, others_work());
 	fd = dev_open();
@@ -207,7 +202,7 @@ TEST_F(p2p_hang, reset_with_a_line)
 		ASSERT_EQ(0, call_start(&c[i]));
 	}
 	EXPECT_EQ(0, others_work());
-	ASSERT_EQ(0, write_file(self->sysfs, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	for (int i = 0; i < MANY; i++) {
 		EXPECT_EQ(-ENODEV, call_end(&c[i]));
 	}

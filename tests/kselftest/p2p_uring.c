@@ -295,7 +295,7 @@ TEST_F(p2p_uring, closed_in_flight)
 
 	if (hung_make())
 		SKIP(return, "no device mapper, or no RAM disk (modules dm-mod, brd)");
-	drive = open(HUNG, O_RDWR);
+	drive = hung_open();
 	ASSERT_LE(0, drive);
 	ASSERT_EQ(0, hung_suspend());
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, variant->flags));
@@ -327,7 +327,7 @@ TEST_F(p2p_uring, killed_in_flight)
 
 	if (hung_make())
 		SKIP(return, "no device mapper, or no RAM disk (modules dm-mod, brd)");
-	drive = open(HUNG, O_RDWR);
+	drive = hung_open();
 	ASSERT_LE(0, drive);
 	ASSERT_EQ(0, hung_suspend());
 	ASSERT_EQ(0, pipe(pipes));
@@ -366,13 +366,13 @@ TEST_F(p2p_uring, reset_in_flight)
 
 	if (hung_make())
 		SKIP(return, "no device mapper, or no RAM disk (modules dm-mod, brd)");
-	drive = open(HUNG, O_RDWR);
+	drive = hung_open();
 	ASSERT_LE(0, drive);
 	ASSERT_EQ(0, hung_suspend());
 	arg = p2p_arg(drive, &self->seg, 1, 0);
 	prepare(&self->ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
-	ASSERT_EQ(0, write_file("/sys/class/csrec/csrec0/device/reset", "1"));
+	ASSERT_EQ(0, reset(DEVICE));
 	EXPECT_EQ(-ENODEV, result(&self->ring));
 	EXPECT_EQ(-ENODEV, run(&self->ring, self->fd, CSREC_IOC_P2P_READ, &arg));
 	ASSERT_EQ(0, hung_resume());

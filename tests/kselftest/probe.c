@@ -3,6 +3,9 @@
  * Probing devices with something wrong: refused with a reason, or driven with less; and the
  * next, good, one works. Against probe_sim.c, run by probe.sh.
  */
+#include <libgen.h>
+#include <sys/utsname.h>
+
 #include "life.h"
 
 #define WINDOW		0x800	/* see probe_sim.c */
@@ -321,6 +324,20 @@ TEST_F(probe, no_vectors)
 	EXPECT_TRUE(said(self, "no MSI-X vector"));
 	EXPECT_EQ(-ENOENT, dev_open());
 	ASSERT_EQ(0, write_file(path, "1"));
+}
+
+/* D-34: what no device can make fail, but a host can. */
+TEST_F(probe, no_dma_mask)
+{
+	struct utsname uts;
+	char line[256];
+
+	ASSERT_EQ(0, uname(&uts));
+	snprintf(line, sizeof(line), "insmod build/kselftest/mod/%s/csrec_test_fail.ko "
+		 "function=dma_set_mask value=%d", uts.release, -EIO);
+	ASSERT_EQ(0, system(line));
+	EXPECT_REFUSED(-EIO, "no 64-bit DMA");
+	ASSERT_EQ(0, system("rmmod csrec_test_fail"));
 }
 
 /* D-25: a device that another driver, or kernel, has left running. */

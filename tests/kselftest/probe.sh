@@ -24,3 +24,15 @@ for fault in BAR0=0x10000 BAR2=0 BAR2=0x100000,MSIX=2 MSIX=1; do
 done
 tests/kselftest/guest probe "${1:-p2p}" --sim build/kselftest/csrec-sim-probe --limit 900 \
 	"${args[@]}" -- tests/kselftest/run.sh probe
+status=$?
+
+# A host without MSI-X: refused, with the reason, and the module goes as it came.
+if tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-probe --out build/vm/probe-nomsi \
+	--limit 300 --append pci=nomsi -- tests/kselftest/probe-nomsi.sh; then
+	echo "ok - pci=nomsi"
+else
+	echo "not ok - pci=nomsi"
+	status=1
+fi
+echo 1..1
+exit $status
