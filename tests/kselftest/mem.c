@@ -300,6 +300,25 @@ TEST_F(mem, alloc_arguments)
 	EXPECT_EQ(self->info.dram_free, dram_free(self->fd));
 }
 
+TEST_F(mem, alloc_alignment)
+{
+	static const uint64_t bad[] = { 3, 4097, MIB + 4096, 2 * CSREC_MEM_MAX_ALIGN, 1ULL << 63,
+					~0ULL };
+	uint64_t offset;
+	uint32_t key;
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		EXPECT_EQ(-EINVAL, mem_alloc_map(self->fd, 4096, bad[i], &key, &offset)) {
+			TH_LOG("alignment 0x%llx", (unsigned long long)bad[i]);
+		}
+	}
+	/* what is wanted is possible, and not there */
+	EXPECT_EQ(-ENOMEM, mem_alloc_map(self->fd, self->info.cap_dram + 4096, CSREC_MEM_MAX_ALIGN,
+					 &key, &offset));
+	EXPECT_EQ(self->info.dram_free, dram_free(self->fd));
+	EXPECT_EQ(0, mem_alloc_map(self->fd, 4096, 64 * KIB, &key, &offset));
+}
+
 TEST_F(mem, alloc_rounds)
 {
 	static const struct { uint32_t kind; uint64_t len, rounded; } cases[] = {

@@ -3,11 +3,11 @@
  * dma-bufs: MEM_EXPORT and MEM_IMPORT. Between two contexts; from udmabuf; and with the test
  * module (mod/), which imports and exports as other drivers do.
  */
-#include <libgen.h>
 #include <linux/dma-buf.h>
 #include <linux/memfd.h>
 #include <linux/udmabuf.h>
 #include <pthread.h>
+#include <sys/time.h>
 
 #include "csrec_test_dmabuf.h"
 #include "p2p.h"
@@ -21,29 +21,12 @@ FIXTURE(share)
 	struct csrec_info info;
 	bool p2p;
 	char bdf[16];
+	char sysfs[64];
 	uint32_t key;
 	uint8_t *host;
 	uint32_t host_key;
 	uint8_t *want;
 };
-
-static int mem_export(int fd, uint32_t key, uint32_t flags)
-{
-	struct csrec_mem_export arg = { .size = sizeof(arg), .key = key, .open_flags = flags };
-	int ret = xioctl(fd, CSREC_IOC_MEM_EXPORT, &arg);
-
-	return ret ? ret : arg.fd;
-}
-
-static int mem_import(int fd, int buf, uint32_t rights, uint32_t *key, uint64_t *len)
-{
-	struct csrec_mem_import arg = { .size = sizeof(arg), .fd = buf, .rights = rights };
-	int ret = xioctl(fd, CSREC_IOC_MEM_IMPORT, &arg);
-
-	*key = arg.key;
-	*len = arg.len;
-	return ret;
-}
 
 static int copy(int fd, int q, uint32_t src, uint64_t src_off, uint32_t dst, uint64_t dst_off,
 		uint64_t len)
@@ -73,15 +56,12 @@ static uint64_t owned(int fd)
 
 FIXTURE_SETUP(share)
 {
-	char link[256] = {};
-
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, get_info(self->fd, &self->info));
 	ASSERT_EQ(self->info.cap_dram, self->info.dram_free);
 	self->p2p = self->info.features & CSREC_FEATURE_P2PDMA;
-	ASSERT_LT(0, readlink("/sys/class/csrec/csrec0/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
+	ASSERT_EQ(0, find_device(self->sysfs, sizeof(self->sysfs), self->bdf, sizeof(self->bdf)));
 	self->q = q_create(self->fd, 16);
 	ASSERT_LT(0, self->q);
 	self->host = pages(LEN);
@@ -558,6 +538,34 @@ TEST_F(share, import_taken_back_at_close)
 	close(t);
 }
 
+static void on_signal(int sig)
+{
+}
+
+/* Who imports waits until the memory is where it stays, or for a signal. */
+TEST_F(share, import_while_it_moves)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct itimerval soon = { .it_value.tv_usec = 100000, .it_interval.tv_usec = 100000 };
+	struct itimerval never = {};
+	uint64_t len;
+	uint32_t key;
+	int buf;
+
+	NEED_MODULE(t);
+	buf = test_export(t, 4, 0);
+	ASSERT_LE(0, buf);
+	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_MOVE));
+	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
+	EXPECT_EQ(-EINTR, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &never, NULL));
+	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_MOVE));
+	EXPECT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
+	close(buf);
+	close(t);
+}
+
 TEST_F(share, import_of_parts_of_pages)
 {
 	uint64_t len;
@@ -699,7 +707,6 @@ static void check_taken(struct __test_metadata *_metadata, int t, int buf, uint6
 TEST_F(share, export_and_reset)
 {
 	struct csrec_test_attach arg;
-	char path[96];
 	int buf;
 
 	NEED_MODULE(t);
@@ -708,8 +715,7 @@ TEST_F(share, export_and_reset)
 	buf = mem_export(self->fd, self->key, O_RDWR);
 	ASSERT_LE(0, buf);
 	ASSERT_EQ(0, test_attach(t, buf, CSREC_TEST_PEER2PEER | CSREC_TEST_REVOCABLE, &arg));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", self->bdf);
-	ASSERT_EQ(0, write_file(path, "1"));
+	ASSERT_EQ(0, reset(self->sysfs));
 	check_taken(_metadata, t, buf, self->info.cap_dram);
 }
 

@@ -370,6 +370,30 @@ TEST_F(p2p_write, read_only_drive)
 	close(fd);
 }
 
+/* A file system holds on to the page with its superblock: nothing is written. */
+TEST_F(p2p_write, held_page_cache)
+{
+	char was[4096], now[4096];
+	int fd;
+
+	if (access(RAM, F_OK))
+		SKIP(return, "no RAM disk at " RAM " (module brd)");
+	ASSERT_EQ(0, system("modprobe -q ext4; mkfs.ext4 -qF " RAM " && mkdir -p /tmp/held && "
+			    "mount -t ext4 " RAM " /tmp/held"));
+	fd = open(RAM, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(4096, pread(fd, was, 4096, 0));
+	for (int way = 0; way < 3; way += 2)
+		EXPECT_EQ(-EBUSY, write_one(self->fd, fd, 0, 4096, self->dram, 0, p2p_ways[way]));
+	ASSERT_EQ(4096, pread(fd, now, 4096, 0));
+	EXPECT_EQ(0, memcmp(was, now, 4096));
+	/* a read needs nothing but what was written */
+	EXPECT_EQ(0, p2p_read_one(self->fd, fd, 0, 4096, self->dram, 0, 0));
+	ASSERT_EQ(0, system("umount /tmp/held"));
+	EXPECT_EQ(0, write_one(self->fd, fd, 0, 4096, self->dram, 0, 0));
+	close(fd);
+}
+
 TEST_F(p2p_write, swap_space)
 {
 	int fd = open(RAM, O_RDWR);

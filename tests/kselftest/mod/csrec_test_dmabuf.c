@@ -4,6 +4,7 @@
  * and an exporter that takes its memory back, for what csrec imports. It transfers nothing.
  */
 #include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -28,6 +29,8 @@ struct test_export {
 	struct page *pages[];
 };
 
+struct test_move;
+
 struct test_file {
 	struct mutex lock;	/* all of it, but for what is said */
 	/* importer */
@@ -41,6 +44,13 @@ struct test_file {
 	/* exporter */
 	struct test_export *export;
 	struct dma_buf *exported;
+	struct test_move *move;
+};
+
+/* The exporter is busy with its memory until this is signalled. */
+struct test_move {
+	struct dma_fence base;
+	spinlock_t lock;
 };
 
 /* ---- importer ---- */
@@ -292,6 +302,48 @@ static int test_revoke(struct test_file *f)
 	return 0;
 }
 
+static const char *test_move_name(struct dma_fence *fence)
+{
+	return "csrec_test_dmabuf";
+}
+
+static const struct dma_fence_ops test_move_ops = {
+	.get_driver_name = test_move_name,
+	.get_timeline_name = test_move_name,
+};
+
+static int test_move(struct test_file *f)
+{
+	struct test_move *move;
+	int ret;
+
+	if (f->move) {
+		dma_fence_signal(&f->move->base);
+		dma_fence_put(&f->move->base);
+		f->move = NULL;
+		return 0;
+	}
+	if (!f->exported)
+		return -ENOENT;
+	move = kzalloc_obj(*move);
+	if (!move)
+		return -ENOMEM;
+	spin_lock_init(&move->lock);
+	dma_fence_init(&move->base, &test_move_ops, &move->lock, dma_fence_context_alloc(1), 1);
+	dma_resv_lock(f->exported->resv, NULL);
+	ret = dma_resv_reserve_fences(f->exported->resv, 1);
+	if (!ret)
+		dma_resv_add_fence(f->exported->resv, &move->base, DMA_RESV_USAGE_KERNEL);
+	dma_resv_unlock(f->exported->resv);
+	if (ret) {
+		dma_fence_signal(&move->base);
+		dma_fence_put(&move->base);
+		return ret;
+	}
+	f->move = move;
+	return 0;
+}
+
 /* ---- file ---- */
 
 static int test_open(struct inode *inode, struct file *file)
@@ -316,6 +368,8 @@ static int test_release(struct inode *inode, struct file *file)
 	struct test_file *f = file->private_data;
 
 	test_detach(f);
+	if (f->move)
+		test_move(f);
 	if (f->exported)
 		dma_buf_put(f->exported);
 	if (f->export)
@@ -351,6 +405,9 @@ static long test_ioctl(struct file *file, unsigned int cmd, unsigned long argp)
 		break;
 	case CSREC_TEST_IOC_REVOKE:
 		ret = test_revoke(f);
+		break;
+	case CSREC_TEST_IOC_MOVE:
+		ret = test_move(f);
 		break;
 	case CSREC_TEST_IOC_MAPS:
 		ret = f->export ? atomic_read(&f->export->maps) : -ENOENT;

@@ -43,5 +43,7 @@ struct csrec_test_export {
 #define CSREC_TEST_IOC_MAPS	_IO('T', 5)
 /* How many importers have it pinned. */
 #define CSREC_TEST_IOC_PINS	_IO('T', 6)
+/* Begins to move it, or ends that. */
+#define CSREC_TEST_IOC_MOVE	_IO('T', 7)
 
 #endif
