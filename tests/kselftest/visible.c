@@ -4,7 +4,6 @@
  * ioctls; debugfs; tracepoints.
  */
 #include <dirent.h>
-#include <libgen.h>
 #include <linux/netlink.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -162,11 +161,7 @@ FIXTURE(visible)
 
 FIXTURE_SETUP(visible)
 {
-	char link[256] = {};
-
-	ASSERT_LT(0, readlink(SYSFS "/device", link, sizeof(link) - 1));
-	snprintf(self->bdf, sizeof(self->bdf), "%s", basename(link));
-	snprintf(self->device, sizeof(self->device), "/sys/bus/pci/devices/%s", self->bdf);
+	ASSERT_EQ(0, find_device(self->device, sizeof(self->device), self->bdf, sizeof(self->bdf)));
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, get_info(self->fd, &self->info));
@@ -341,21 +336,43 @@ TEST_F(visible, counters_are_those_of_get_stats_and_count)
 }
 
 /* Not by being read, not by a reset, though the registers are zero after that. */
+/* The driver has no part in them: the device counts them, and nobody else. */
+TEST_F(visible, commands_of_a_mapped_queue_count_with_the_device)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	struct csrec_stats before, after;
+	struct mapq q;
+
+	if (!(self->info.features & CSREC_FEATURE_QUEUE_MAP))
+		SKIP(return, "no mapped queues");
+	ASSERT_EQ(0, mapq_create(&q, self->fd, 16, 0, 0, 0));
+	ASSERT_EQ(0, get_stats(self->fd, &before));
+	for (int i = 0; i < 40; i++)
+		ASSERT_EQ(0, mapq_run(&q, &nop));
+	ASSERT_EQ(0, get_stats(self->fd, &after));
+	EXPECT_EQ(before.commands, after.commands);
+	EXPECT_EQ(before.doorbells, after.doorbells);
+	EXPECT_EQ(counter(&before, CSREC_REG_CNT_COMMANDS) + 40,
+		  counter(&after, CSREC_REG_CNT_COMMANDS));
+	EXPECT_EQ(counter(&before, CSREC_REG_CNT_DOORBELLS) + 40,
+		  counter(&after, CSREC_REG_CNT_DOORBELLS));
+	EXPECT_EQ(after.commands, number("counters/commands"));
+	EXPECT_EQ(counter(&after, CSREC_REG_CNT_COMMANDS), number("hw_counters/commands"));
+}
+
 TEST_F(visible, counters_never_run_backwards)
 {
 	uint64_t hw[NR_COUNTERS], sw[ARRAY_SIZE(totals)], now;
 	uint64_t resets = number("counters/device_resets");
 	struct csrec_stats before, after;
-	char reset[128];
 
-	snprintf(reset, sizeof(reset), "%s/reset", self->device);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < NR_COUNTERS; i++)
 			hw[i] = counter_file("hw_counters", hw_names[i]);
 		for (int i = 0; i < ARRAY_SIZE(totals); i++)
 			sw[i] = counter_file("counters", totals[i]);
 		ASSERT_EQ(0, get_stats(self->fd, &before));
-		ASSERT_EQ(0, write_file(reset, "1"));
+		ASSERT_EQ(0, reset(self->device));
 		EXPECT_EQ(-ENODEV, get_stats(self->fd, &after));
 		for (int i = 0; i < NR_COUNTERS; i++) {
 			now = counter_file("hw_counters", hw_names[i]);
@@ -445,12 +462,11 @@ TEST_F(visible, reading_races_unbind_and_reset)
 {
 	int held = open(SYSFS "/state", O_RDONLY);
 	int debug = open(DEBUGFS "/queues", O_RDONLY);
-	char reset[128], buf[64];
+	char buf[64];
 	pid_t readers[2];
 	int status;
 
 	ASSERT_LE(0, held);
-	snprintf(reset, sizeof(reset), "%s/reset", self->device);
 	close(self->fd);
 	self->fd = -1;
 	for (int i = 0; i < 2; i++) {
@@ -460,7 +476,7 @@ TEST_F(visible, reading_races_unbind_and_reset)
 			read_everything();
 	}
 	for (int i = 0; i < 8; i++) {
-		ASSERT_EQ(0, write_file(reset, "1"));
+		ASSERT_EQ(0, reset(self->device));
 		ASSERT_EQ(0, driver(self->bdf, "unbind"));
 		if (!i) {
 			EXPECT_EQ(-1, read(held, buf, sizeof(buf)));
@@ -666,14 +682,13 @@ TEST_F(visible, debugfs_shows_no_kernel_address)
 
 TEST_F(visible, debugfs_tells_contexts_of_before_a_reset)
 {
-	char reset[128], start[64];
+	char start[64];
 	const char *l;
 
 	if (!have_debugfs())
 		SKIP(return, "no debugfs");
 	ASSERT_LT(0, q_create(self->fd, 8));
-	snprintf(reset, sizeof(reset), "%s/reset", self->device);
-	ASSERT_EQ(0, write_file(reset, "1"));
+	ASSERT_EQ(0, reset(self->device));
 	snprintf(start, sizeof(start), "%d visible ", getpid());
 	l = line_of("contexts", start);
 	ASSERT_NE(NULL, l);
@@ -685,21 +700,16 @@ TEST_F(visible, debugfs_tells_contexts_of_before_a_reset)
 
 FIXTURE(trace)
 {
-	char device[64];
 	bool on;
 	int fd;
 };
 
 FIXTURE_SETUP(trace)
 {
-	char link[256] = {};
-
 	if (access(TRACEFS "/events", F_OK))
 		mount("tracefs", TRACEFS, "tracefs", 0, NULL);
 	self->fd = dev_open();
 	ASSERT_LE(0, self->fd);
-	ASSERT_LT(0, readlink(SYSFS "/device", link, sizeof(link) - 1));
-	snprintf(self->device, sizeof(self->device), "/sys/bus/pci/devices/%s", basename(link));
 	if (access(TRACEFS "/events/csrec", F_OK) || (mkdir(TRACE, 0700) && errno != EEXIST))
 		SKIP(return, "no tracepoints in this kernel");
 	/* a clock that only says what was before what */
@@ -808,6 +818,20 @@ TEST_F(trace, one_command_from_its_regions_to_its_completion)
 	EXPECT_EQ(dram, field(ev[6], "key"));
 }
 
+/* Nobody could trace them without a call into the driver for each. */
+TEST_F(trace, a_mapped_queue_leaves_no_events)
+{
+	struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 1);
+	char ev[16][256];
+	struct mapq q;
+
+	if (mapq_create(&q, self->fd, 16, 0, 0, 0))
+		SKIP(return, "no mapped queues");
+	for (int i = 0; i < 40; i++)
+		ASSERT_EQ(0, mapq_run(&q, &nop));
+	EXPECT_EQ(0, events(ev, 16));
+}
+
 TEST_F(trace, a_list_of_commands_is_traced_one_by_one)
 {
 	struct csrec_cmd cmds[16];
@@ -881,10 +905,9 @@ TEST_F(trace, a_read_from_the_drive)
 
 TEST_F(trace, a_reset_of_the_device)
 {
-	char reset[128], ev[8][256];
+	char ev[8][256];
 
-	snprintf(reset, sizeof(reset), "%s/reset", self->device);
-	ASSERT_EQ(0, write_file(reset, "1"));
+	ASSERT_EQ(0, reset(DEVICE));
 	ASSERT_EQ(1, events(ev, 8));
 	ASSERT_TRUE(is(ev[0], "csrec_reset"));
 	EXPECT_EQ(0, field(ev[0], "queue"));
