@@ -249,6 +249,7 @@ static bool csrec_dram_release(struct csrec_dram *d, bool leave)
 	list_del_init(&d->node);
 	atomic64_sub(d->size, &csd->dram_used);
 	csrec_owner_uncharge(d->owner, CSREC_QUOTA_DRAM, d->size);
+	/* not the last to hold the device, whose lock this is: @d does */
 	csrec_owner_put(d->owner);
 	d->owner = NULL;
 	return true;
