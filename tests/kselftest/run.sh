@@ -11,15 +11,15 @@
 # /out/kselftest.json, for tests/kselftest/report.
 set -u
 # all of them: some as 32-bit programs, too
-progs32=
-[ $# -gt 0 ] || progs32="m32/uapi m32/queue m32/mem m32/mem_map m32/p2p"
+more=
+[ $# -gt 0 ] || more="m32/uapi m32/queue m32/mem m32/mem_map m32/p2p"
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
 if [ $# = 0 ]; then
 	set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share mem_drive cmds compute p2p p2p_write p2p_hang p2p_uring life visible hostile
 	# kernels with fault injection (make check-debug)
-	[ ! -e /proc/self/fail-nth ] || set -- "$@" fail_nth
+	[ ! -e /proc/self/fail-nth ] || more="$more fail_nth"
 fi
 
 tmp=$(mktemp -d /tmp/csrec-kselftest.XXXXXX)
@@ -110,7 +110,7 @@ if [ -c /dev/csrec0 ]; then
 	# tests that need it say so if it is not there
 	testmod=$progs/mod/$(uname -r)/csrec_test_dmabuf.ko
 	[ ! -e "$testmod" ] || check "test module loads" insmod "$testmod"
-	for prog in "$@" $progs32; do
+	for prog in "$@" $more; do
 		program "$prog"
 	done
 	[ ! -e "$testmod" ] || check "test module unloads" rmmod csrec_test_dmabuf
