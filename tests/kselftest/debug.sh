@@ -3,7 +3,7 @@
 #
 # The driver tests on a kernel that watches itself (tools/lab/debug-kernel), by make
 # check-debug: all programs of run.sh and fail_nth with the fast device (the C model), then
-# the guests of their own. One TAP stream. Inside the lab:
+# the guests of their own but icount, which measures. One TAP stream. Inside the lab:
 #
 #   tests/kselftest/debug.sh [debug|kcsan|rt]
 #

@@ -7,7 +7,7 @@
 # them and with what can be stacked on a drive. Inside the lab, by make -C
 # tests/kselftest check:
 #
-#   tests/kselftest/p2p_topology.sh [p2p|nop2p]
+#   tests/kselftest/p2p_topology.sh [KERNEL]
 #
 cd "$(dirname "$0")/../.." || exit 1
 kernel=${1:-p2p}
@@ -19,7 +19,7 @@ for name in root many virtio; do
 	set -- "$@" --qemu-arg -drive --qemu-arg "file=$dir/$name,if=none,id=$name,format=raw"
 done
 shift "$(($# - 12))"
-tools/lab/vm --kernel "$kernel" --sim "$sim" --out "build/vm/topology-$kernel" --limit 600 "$@" \
+tests/kselftest/guest topology "$kernel" --sim "$sim" --limit 600 "$@" \
 	--qemu-arg -cpu --qemu-arg Skylake-Client \
 	--qemu-arg -device --qemu-arg nvme,drive=root,serial=root \
 	--qemu-arg -device --qemu-arg nvme-subsys,id=nss,nqn=many \

@@ -3,7 +3,7 @@
 #
 # reload-guest.sh ROUNDS, in a guest: loads and unloads the driver so often, with work killed
 # in flight in between, and looks for what was not given back. TAP; figures go to
-# /out/reload.json.
+# /out/reload.json, counts of results to /out/kselftest.json.
 #
 # A leak shows in every round. So rounds come in BLOCKS blocks of equal length; between the
 # blocks the objects of each kmalloc cache are counted, and the pages of which the kernel says
@@ -24,7 +24,8 @@ n=0
 
 tap() { # NAME STATUS
 	n=$((n + 1))
-	if [ "$2" = 0 ]; then echo "ok $n - reload: $1"; else echo "not ok $n - reload: $1"; fi
+	if [ "$2" = 0 ]; then echo "ok $n - reload: $1"; else echo "not ok $n - reload: $1"; fi |
+		tee -a "$tmp/tap"
 }
 
 # "pages N" and "objects CACHE N" lines, once what can be given back was.
@@ -32,6 +33,8 @@ count() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
+	# KASAN keeps what was freed for a while, but not from this
+	echo 1 | tee /sys/kernel/slab/*kmalloc-*/shrink >/dev/null
 	cat /proc/vmstat /proc/zoneinfo | awk '
 		/^nr_(free_pages|slab_.*|zone_(in)?active_.*|zone_unevictable|page_table_pages) / { n += $2 }
 		/^nr_kernel_stack / { n += $2 / 4 }
@@ -108,7 +111,9 @@ tap "pinned pages, mappings, interrupts and nodes as before" $?
 sed 's/^/# /' "$tmp/diff"
 tap "no pages leak" $((pages > 0))
 tap "no objects leak" $((objects > 0))
-dmesg | tests/guest/log-reports
+dmesg | tests/guest/log-reports >"$tmp/reports"
 tap "kernel log is clean" $?
+sed 's/^/# /' "$tmp/reports"
+tests/kselftest/tally "$(uname -r)" "$(wc -l <"$tmp/reports")" <"$tmp/tap" >/out/kselftest.json
 [ $status != 0 ] || echo "{\"reload_count\": $((rounds / BLOCKS * BLOCKS)), \"leaked_pages\": $pages}" >/out/reload.json
 echo "1..$n"

@@ -8,7 +8,10 @@
 #   tests/kselftest/reload.sh [KERNEL [ROUNDS]]
 #
 cd "$(dirname "$0")/../.." || exit 1
-tools/lab/vm --kernel "${1:-p2p}" --sim build/kselftest/csrec-sim-hang --out build/vm/reload --limit 3000 \
+kernel=${1:-p2p}
+name=reload
+[ "$kernel" = p2p ] || name=reload-$kernel
+tests/kselftest/guest reload "$kernel" --sim build/kselftest/csrec-sim-hang --limit 3000 \
 	--append 'slub_debug=F,kmalloc-*' -- \
 	tests/kselftest/reload-guest.sh "${2:-50}" || exit
-[ ! -s build/vm/reload/reload.json ] || tests/report reload_count <build/vm/reload/reload.json
+[ ! -s "build/vm/$name/reload.json" ] || tests/report reload_count <"build/vm/$name/reload.json"
