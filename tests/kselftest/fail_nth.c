@@ -8,6 +8,7 @@
  *
  * Needs CONFIG_FAULT_INJECTION (tools/lab/debug-kernel).
  */
+#include <linux/udmabuf.h>
 #include <sys/eventfd.h>
 
 #include "csrec_test.h"
@@ -492,6 +493,23 @@ static int prepare_import(struct call *c)
 	return ret ? ret : run_mem_free(c);
 }
 
+/* Host memory that somebody else exports. */
+static int prepare_import_host(struct call *c)
+{
+	struct udmabuf_create arg = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = LEN };
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+
+	if (dev < 0)
+		return -EOPNOTSUPP;
+	arg.memfd = memfd_create("csrec", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	if (!ftruncate(arg.memfd, LEN) && !fcntl(arg.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		c->dmabuf = ioctl(dev, UDMABUF_CREATE, &arg);
+	close(arg.memfd);
+	close(dev);
+	c->len = LEN;
+	return c->dmabuf < 0 ? -EBADMSG : 0;
+}
+
 static int run_fence_create(struct call *c)
 {
 	return fence_create(c->fd, 3, &c->fence);
@@ -689,6 +707,7 @@ OP(mem_free_dram, run_alloc_dram, run_mem_free, check_no_key);
 OP(mem_free_host, prepare_registered, run_mem_free, check_no_key);
 OP(mem_export, prepare_export, run_export, no_check);
 OP(mem_import, prepare_import, run_import, check_region);
+OP(mem_import_host, prepare_import_host, run_import, check_region);
 OP(fence_create, no_prepare, run_fence_create, check_fence);
 OP(fence_signal, prepare_fence, run_fence_signal, check_fence);
 OP(fence_destroy, prepare_fence, run_fence_destroy, check_no_fence);
