@@ -79,17 +79,21 @@ static bool text_of(const char *name, unsigned long range[2])
 }
 
 /* What is failed ("require") or not ("reject"): what has a function of this range on its stack. */
-static void filter(const char *what, const unsigned long range[2])
+static void filter(const char *kind, const char *what, const unsigned long range[2])
 {
 	char name[32], value[32];
 
-	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		for (int end = 0; end < 2; end++) {
-			snprintf(name, sizeof(name), "%s-%s", what, end ? "end" : "start");
-			snprintf(value, sizeof(value), "%#lx", range[end]);
-			knob(kinds[i], name, value);
-		}
+	for (int end = 0; end < 2; end++) {
+		snprintf(name, sizeof(name), "%s-%s", what, end ? "end" : "start");
+		snprintf(value, sizeof(value), "%#lx", range[end]);
+		knob(kind, name, value);
 	}
+}
+
+static void require(const unsigned long range[2])
+{
+	for (unsigned int i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		filter(kinds[i], "require", range);
 }
 
 static int faults_init(void)
@@ -107,7 +111,10 @@ static int faults_init(void)
 	knob("fail_page_alloc", "min-order", "0");
 	/* DMA-API debugging turns itself off for good when it has no memory */
 	if (text_of("add_dma_entry", range))
-		filter("reject", range);
+		filter("failslab", "reject", range);
+	/* peer-to-peer memory gets page tables, and x86 does not look whether there were any left */
+	if (text_of("arch_add_memory", range))
+		filter("fail_page_alloc", "reject", range);
 	write_file("/sys/block/nvme0n1/make-it-fail", "1");
 	return 0;
 }
@@ -826,7 +833,7 @@ FIXTURE_TEARDOWN(fail_nth_probe)
 {
 	static const unsigned long all[2] = { 0, ~0UL };
 
-	filter("require", all);
+	require(all);
 	close(env.proc);
 	if (env.bdf[0] && access(DEV, F_OK))
 		write_file("/sys/bus/pci/drivers/csrec/bind", env.bdf);
@@ -842,7 +849,7 @@ TEST_F_TIMEOUT(fail_nth_probe, bind, 7200)
 
 	ASSERT_LE(0, bind);
 	ASSERT_TRUE(text_of("csrec_probe", probe));
-	filter("require", probe);
+	require(probe);
 	for (n = 1; taken; n++) {
 		struct csrec_cmd nop = cmd_make(CSREC_OP_NOP, 7);
 		struct csrec_cqe cqe;
