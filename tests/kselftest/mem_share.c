@@ -127,6 +127,26 @@ TEST_F(share, export_arguments)
 	EXPECT_EQ(self->info.cap_dram, dram_free(self->fd));
 }
 
+/* Who cannot be told the number of a descriptor has none: nobody would ever close it. */
+TEST_F(share, export_untold)
+{
+	struct csrec_mem_export *arg = (void *)pages(4096);
+	int before = dup(self->fd), after;
+
+	if (!self->p2p)
+		SKIP(return, "no peer-to-peer memory");
+	*arg = (struct csrec_mem_export){ .size = sizeof(*arg), .key = self->key,
+					  .open_flags = O_RDWR };
+	ASSERT_EQ(0, mprotect(arg, 4096, PROT_READ));
+	close(before);
+	EXPECT_EQ(-EFAULT, xioctl(self->fd, CSREC_IOC_MEM_EXPORT, arg));
+	after = dup(self->fd);
+	EXPECT_EQ(before, after);
+	close(after);
+	EXPECT_EQ(0, mem_free(self->fd, self->key));
+	EXPECT_EQ(0, owned(self->fd));
+}
+
 TEST_F(share, export_flags)
 {
 	struct stat st;
