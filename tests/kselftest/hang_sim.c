@@ -16,6 +16,7 @@
  *   0xdea0	the truth again
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +39,14 @@ static enum { TRUTH, SLOW, HUNG, DEAD, STUCK, LAME, GONE, OLD, AGES, UNREADY } s
 static uint64_t progress, cycles;
 static struct csrec_host_ops below;
 
+/* Data goes the same way, and of a MiB of chance some four bytes do look like the start of one. */
+static bool tells(const uint8_t *cmd)
+{
+	static const uint8_t zero[40];
+
+	return cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && !memcmp(cmd + 24, zero, sizeof(zero));
+}
+
 /* Sees every command as it is fetched. */
 static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
 {
@@ -46,15 +55,17 @@ static int spy(void *opaque, uint32_t tag, uint64_t addr, void *buf, size_t len)
 	for (size_t i = 0; !ret && i + 64 <= len; i += 64) {
 		uint8_t *cmd = (uint8_t *)buf + i;
 
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] == 0xa6)
-			_exit(0);
-		/* in the host's memory it stays a NOP */
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] == 0xa9)
-			cmd[0] = CSREC_OP_WAIT;
-		if (cmd[0] == CSREC_OP_NOP && cmd[3] == 0xde && cmd[2] >= 0xa0 && cmd[2] <= 0xa8)
-			state = cmd[2] - 0xa0;
 		if (cmd[0] == CSREC_OP_QUEUE_DELETE && state == HUNG)
 			state = TRUTH;
+		if (!tells(cmd))
+			continue;
+		if (cmd[2] == 0xa6)
+			_exit(0);
+		/* in the host's memory it stays a NOP */
+		if (cmd[2] == 0xa9)
+			cmd[0] = CSREC_OP_WAIT;
+		else if (cmd[2] >= 0xa0 && cmd[2] <= 0xa8)
+			state = cmd[2] - 0xa0;
 	}
 	return ret;
 }

@@ -99,7 +99,7 @@ TEST_F(p2p_error, bad_block)
 		EXPECT_EQ(before.bounce_bytes, after.bounce_bytes);
 		/* the fence is as it was; and the same drive, device and memory serve on */
 		EXPECT_EQ(-EAGAIN, q_wait(self->fd, self->q, &cqe, 1, 1, 0));
-		EXPECT_EQ(0, transfer(self, variant->write, 2 * MIB, p2p_ways[i], &arg));
+		EXPECT_EQ(0, transfer(self, variant->write, MIB, p2p_ways[i], &arg));
 		EXPECT_EQ(peer ? 4 * LEN : 0, arg.p2p_bytes);
 		EXPECT_EQ(peer ? 0 : 4 * LEN, arg.bounce_bytes);
 		EXPECT_EQ(1, q_wait(self->fd, self->q, &cqe, 1, 1, -1));
