@@ -5,20 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <convert.h>
-#include "cli.h"
+#include "models.h"
 
 typedef unsigned long long ull;
-
-static int fail(const struct cli *cli, int ret, const struct csm_err *err)
-{
-	enum cli_exit code = CLI_FAIL;
-
-	if (ret == -EBADMSG || ret == -EINVAL || ret == -ENOENT || ret == -EISDIR)
-		code = CLI_BAD_INPUT;
-	else if (ret == -EACCES || ret == -EPERM)
-		code = CLI_PERMISSION;
-	return cli_fail(cli, code, "%s", err->msg);
-}
 
 static bool same_file(const char *a, const char *b)
 {
@@ -103,7 +92,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	}
 	cvt_rows_free(&rows);
 	if (ret)
-		return fail(cli, ret, &err);
+		return models_fail(cli, ret, &err);
 	print(cli, out, &result);
 	return CLI_OK;
 }

@@ -7,25 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <csm.h>
-#include "cli.h"
+#include "models.h"
 
 typedef unsigned long long ull;
 
 static const char *const acts[] = { "none", "relu", "sigmoid" };
 static const char *const ops[] = { "?", "EMB", "MLP", "DOT", "CAT" };
 static const char *const kinds[] = { "temporary", "dense", "output" };
-
-static int fail(const struct cli *cli, int ret, const struct csm_err *err)
-{
-	enum cli_exit code = CLI_FAIL;
-
-	if (ret == -EBADMSG || ret == -EINVAL || ret == -ENOENT || ret == -EISDIR ||
-	    ret == -EPROTONOSUPPORT)
-		code = CLI_BAD_INPUT;
-	else if (ret == -EACCES || ret == -EPERM)
-		code = CLI_PERMISSION;
-	return cli_fail(cli, code, "%s", err->msg);
-}
 
 static uint64_t table_bytes(const struct csm_table *t)
 {
@@ -374,7 +362,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_fail(cli, CLI_USAGE, "show, verify or extract, and a model, are needed; see csrec model --help");
 	ret = *action == 'v' ? csm_model_load(&m, path, &err) : csm_model_open(&m, path, &err);
 	if (ret)
-		return fail(cli, ret, &err);
+		return models_fail(cli, ret, &err);
 	if (*action == 'v')
 		code = verify(cli, &m, path);
 	else if (*action == 'e')
