@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
 #include <linux/csrec_hw.h>
 
 #include "format.h"
@@ -13,7 +14,7 @@
 #define DEVICE_RANK	32
 #define DEVICE_DIM	256
 #define FEWEST		64u		/* rows: less is no range worth a core */
-#define SAMPLE		8192u		/* rows that an estimate looks at, at most */
+#define SAMPLE		32768u		/* rows that an estimate looks at, at most */
 #define LARGEST		(1u << 26)	/* elements of a range: it is decomposed in memory */
 
 /* A table's rows by falling accesses, and what each counts. */
@@ -237,9 +238,11 @@ int plan_make_tts(struct plan_problem *p, const struct csm_model *m,
 	static const double hot[] = { 0, .25, .5, .75 };	/* shares of accesses before it */
 	static const double of_rest[] = { .5, .9, 1 };		/* and in it, of what is left */
 	static const uint32_t ranks[] = { 8, 32 };
+	int threads = openblas_get_num_threads(), ret = 0;
 	double most = 0;
-	int ret = 0;
 
+	/* hundreds of small matrices: threads would wait for each other more than they work */
+	openblas_set_num_threads(1);
 	for (uint32_t d = 0; d < p->ndevices; d++)
 		most = fmax(most, p->devices[d].onchip_bytes);
 	for (uint32_t t = 0; t < p->ntables && !ret; t++) {
@@ -249,11 +252,10 @@ int plan_make_tts(struct plan_problem *p, const struct csm_model *m,
 		if (tab->tt_form || tab->nrows < 2 * FEWEST || tab->dim > DEVICE_DIM || p->tt_error <= 0)
 			continue;
 		tab->tts = calloc(4 * 3 * 2, sizeof(*tab->tts));
-		if (!tab->tts)
-			return csm_fail(err, -ENOMEM, "out of memory");
-		ret = rank_rows(&r, m, t, stats[t], err);
+		ret = tab->tts ? rank_rows(&r, m, t, stats[t], err) :
+				 csm_fail(err, -ENOMEM, "out of memory");
 		if (ret)
-			return ret;
+			break;
 		for (int i = 0; i < 4 * 3 * 2 && !ret; i++) {
 			double h = hot[i / 6], upto = h + (1 - h) * of_rest[i / 2 % 3];
 			uint32_t a = point_of(tab, h), b = point_of(tab, upto);
@@ -264,6 +266,7 @@ int plan_make_tts(struct plan_problem *p, const struct csm_model *m,
 		}
 		ranked_free(&r);
 	}
+	openblas_set_num_threads(threads);
 	return ret;
 }
 
