@@ -109,6 +109,9 @@ tap "no such file" exits 7 "/nonexistent" profile --format criteo --input /nonex
 tap "a folder" exits 7 "directory" profile --format criteo --input "$tmp"
 tap "an empty file" exits 7 "no sample" profile --format criteo --input /dev/null
 tap "no such format" exits 2 "--format" profile --format csv --input "$sample"
+cp "$sample" in.tsv
+tap "an output that is the input" exits 2 "would be overwritten" "$csrec" profile --format criteo --input in.tsv -o in.tsv
+tap "which stays as it was" cmp in.tsv "$sample"
 tap "an output that cannot be" exits 1 "/proc/x" "$csrec" profile --format criteo --input "$sample" -o /proc/x
 tap "leaves nothing half done" sh -c "! ls *.tmp 2>/dev/null"
 tap "alpha 0" exits 7 "alpha" trace --alpha 0 -o x_j

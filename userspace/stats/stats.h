@@ -32,7 +32,7 @@ bool st_counter_add(struct st_counter *c, uint32_t id);
 
 struct st_result {
 	uint64_t accesses;
-	uint64_t unique;		/* rows; an estimate (HyperLogLog, 1 % or so) if not exact */
+	uint64_t unique;		/* rows; an estimate (HyperLogLog, 2 % or so) if not exact */
 	bool exact;
 	uint64_t slack;			/* see above, 0 if exact */
 	uint32_t n;			/* rows that have a count */

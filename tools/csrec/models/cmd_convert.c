@@ -3,18 +3,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <convert.h>
 #include "models.h"
 
 typedef unsigned long long ull;
-
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 static void print(const struct cli *cli, const char *out, const struct cvt_result *r)
 {
@@ -81,7 +73,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (inputs != 1 || !out)
 		return cli_fail(cli, CLI_USAGE, "one of --safetensors and --npz, and -o, are needed");
-	if (same_file(in, out) || same_file(arch, out))
+	if (models_same_file(in, out) || models_same_file(arch, out))
 		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", out);
 	if (cvt_rows_parse(&rows, types, &err))
 		return cli_fail(cli, CLI_USAGE, "--%s", err.msg);

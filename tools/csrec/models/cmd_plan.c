@@ -9,7 +9,7 @@
 #include <csm.h>
 #include <output.h>
 #include <tier.h>
-#include "cli.h"
+#include "models.h"
 
 /* tools/plan/calibration.json */
 static const char calibration[] = {
@@ -347,6 +347,9 @@ static int run_as(struct cli *cli, int argc, char **argv, bool again)
 		return cli_fail(cli, CLI_USAGE, "--model, --stats, --devices and --output are needed");
 	if (again && !a.old)
 		return cli_fail(cli, CLI_USAGE, "--plan, the plan so far, is needed");
+	if (models_same_file(a.model, a.out) || models_same_file(a.stats, a.out) ||
+	    models_same_file(a.devices, a.out))
+		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", a.out);
 	return plan(cli, &a);
 }
 

@@ -376,6 +376,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (!p.format || !p.input || !p.output)
 		return cli_fail(cli, CLI_USAGE, "--format, --input and --output are needed");
+	if (models_same_file(p.input, p.output) || models_same_file(p.model_path, p.output))
+		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", p.output);
 	p.out.source = p.input;
 	code = profile(&p);
 	profile_free(&p);

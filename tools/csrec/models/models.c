@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "models.h"
@@ -23,6 +24,13 @@ int models_fail(const struct cli *cli, int ret, const struct csm_err *err)
 		break;
 	}
 	return cli_fail(cli, code, "%s", err->msg);
+}
+
+bool models_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 static int shown;

@@ -9,6 +9,9 @@
 /* What libcsrec-model or a library on top of it returned: message and exit status for it. */
 int models_fail(const struct cli *cli, int ret, const struct csm_err *err);
 
+/* Are both names of one file that is there? NULL is none. */
+bool models_same_file(const char *a, const char *b);
+
 /*
  * Progress of a long job on standard error, if that is a terminal: how far, 0..1, or negative if
  * that is not known, and how many of what. Cheap; prints a few times a second.
