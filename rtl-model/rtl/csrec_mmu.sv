@@ -240,20 +240,21 @@ module csrec_mmu #(
   assign write = op_q == csrec_pkg::MEM_WRITE || op_q == csrec_pkg::MEM_CHECK_WR;
 
   logic [7:0]  check;
-  logic [64:0] check_end;
-  always_comb begin
-    check = csrec_pkg::ST_OK;
-    check_end = {1'b0, pos_q} + {1'b0, left_q};
-    if (state_q == StCheck) begin
-      if (32'(key_q[15:0]) >= NumRegions) check = csrec_pkg::ST_BAD_KEY;
-      else if (!entry_used_q || e_gen != key_q[31:16]) check = csrec_pkg::ST_STALE_KEY;
-      else if (e_domain != domain_q) check = csrec_pkg::ST_BAD_DOMAIN;
-      else if (!(write ? e_rights[1] : e_rights[0])) check = csrec_pkg::ST_BAD_RIGHTS;
-      else if (onchip_q && e_kind != csrec_pkg::REGION_ONCHIP[1:0]) begin
-        check = csrec_pkg::ST_BAD_VALUE;
-      end else if (check_end > {1'b0, e_size}) check = csrec_pkg::ST_OUT_OF_BOUNDS;
-    end
-  end
+  csrec_region_check #(.NumRegions(NumRegions)) u_check (
+    .key_i          (key_q),
+    .domain_i       (domain_q),
+    .write_i        (write),
+    .onchip_i       (onchip_q),
+    .off_i          (pos_q),
+    .len_i          (left_q),
+    .entry_used_i   (entry_used_q),
+    .entry_gen_i    (e_gen),
+    .entry_kind_i   (e_kind),
+    .entry_rights_i (e_rights),
+    .entry_domain_i (e_domain),
+    .entry_size_i   (e_size),
+    .status_o       (check)
+  );
 
   // ------------------------------------------------- segments and page walk
   logic [63:0] addr_q;     // bus address of the segment, then of its next beat
