@@ -19,13 +19,14 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL T
 
-.PHONY: help bench-plan bench-profile demo demo-args check check-debug check-% bench-tt lab shell vm-test build install deb clean
+.PHONY: help bench-plan bench-profile demo demo-args check check-long check-debug check-% bench-tt lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
 	@echo '                     score a file through driver and simulated device'
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
 	@echo 'make bench-tt        the tensor-train operator against numpy'
+	@echo 'make check-long      the RTL tests with a million random commands and more'
 	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make bench-plan      the planner: times, gaps, predicted against simulated cycles'
@@ -71,6 +72,10 @@ demo: demo-args build
 
 check: build
 	@$(LAB) tests/run
+
+# The same tests of the RTL, with much more of what is random.
+check-long: build
+	@$(LAB) make -s -C tests/rtl check-long
 
 # Solver times, gaps, and predicted against simulated cycles: build/reports/plan.json.
 bench-plan: build

@@ -3,7 +3,7 @@
 # Tests of the arithmetic: fp units, dot product, MLP engine. Included by
 # tests/rtl/Makefile, and usable alone: make -f tests/rtl/math/rules.mk math-check
 #
-#   math-all	builds	math-check  runs all (TAP)	math-long  100 million fp pairs
+#   math-all	builds	math-check  runs all (TAP)	math-long  a thousand million fp pairs
 #   math-lint	Verilator -Wall and Yosys on these modules
 
 math-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
@@ -14,6 +14,7 @@ math-har := $(math-top)/rtl-model/harness
 math-pkg := $(math-out)/pkg/csrec_pkg.sv
 
 MATH_PAIRS ?= 2000000
+MATH_LONG_PAIRS ?= 1000000000
 
 math-cflags := -std=c17 -O2 -g -Wall -Wextra -Werror -ffp-contract=off \
 	-I$(math-src) -I$(math-har) -I$(math-top)/uapi
@@ -37,8 +38,15 @@ math-check: math-all
 	$(math-out)/mlp_test
 	$(math-out)/mlp_small_test
 
+# What it found goes to build/reports/rtl.json.
 math-long: math-all
-	$(math-out)/fp_test 100000000
+	$(math-out)/fp_test $(MATH_LONG_PAIRS) >$(math-out)/fp_long.log; bad=$$?; \
+		cat $(math-out)/fp_long.log; \
+		$(math-top)/tests/rtl/report.sh --argjson bad $$bad --argjson special $$(sed -n \
+			'1s/.*: \([0-9]*\) pairs/\1/p' $(math-out)/fp_long.log) --argjson random $$(sed -n \
+			's/^# \([0-9]*\) random.*/\1/p' $(math-out)/fp_long.log) \
+			'{fp: {special_pairs: $$special, random_pairs: $$random, equal: ($$bad == 0)}}'; \
+		exit $$bad
 	$(math-out)/dot_test 1000000
 	$(math-out)/sigmoid_test 1000000
 
