@@ -40,8 +40,9 @@ static void solve(struct plan_problem *p, struct plan_solution *s, struct plan_c
 		die(name, err.msg);
 }
 
+/* onchip: of each device, for TT forms to choose from; 0: none are offered. */
 static void bench_case(json_t *cases, const char *name, uint32_t tables, uint32_t devices,
-		       double dram)
+		       double dram, double onchip)
 {
 	double baseline[PLAN_SOLVERS];
 	struct plan_certificate cert;
@@ -50,15 +51,18 @@ static void bench_case(json_t *cases, const char *name, uint32_t tables, uint32_
 	json_t *b = json_object();
 
 	workload_make(&p, workload_find(name), tables, devices, dram, 64, &cost);
+	if (onchip)
+		workload_add_tts(&p, onchip);
 	solve(&p, &s, &cert, baseline, 60, name);
 	for (int i = 1; i < PLAN_SOLVERS; i++)
 		json_object_set_new(b, plan_solver_names[i], number(baseline[i]));
-	json_array_append_new(cases, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:b, s:s, s:o}",
+	json_array_append_new(cases, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:s, s:o}",
 		"name", name, "tables", (int)p.ntables, "devices", (int)devices, "dram_bytes", dram,
+		"tt_onchip_bytes", onchip,
 		"seconds", cert.seconds, "gap", cert.gap, "objective", s.objective, "bound", cert.bound,
 		"optimal", cert.optimal, "start", cert.start, "baselines", b));
-	printf("%-9s %4u tables %u devices: %7.2f s, gap %8.5f %%, %10.1f us; best baseline but recshard %.2f times\n",
-	       name, p.ntables, devices, cert.seconds, cert.gap * 100, s.objective * 1e6,
+	printf("%-9s%s %4u tables %u devices: %7.2f s, gap %8.5f %%, %10.1f us; best baseline but recshard %.2f times\n",
+	       name, onchip ? " TT" : "   ", p.ntables, devices, cert.seconds, cert.gap * 100, s.objective * 1e6,
 	       fmin(fmin(baseline[1], baseline[2]), fmin(fmin(baseline[3], baseline[5]), baseline[6])) /
 	       s.objective);
 	fflush(stdout);
@@ -146,13 +150,16 @@ int main(int argc, char **argv)
 	}
 	if (plan_cost_load(&cost, argv[1], &err))
 		die(argv[1], err.msg);
-	bench_case(cases, "criteo", 0, 1, 1 << 29);
-	bench_case(cases, "terabyte", 0, 1, 4e9);
-	bench_case(cases, "dlrm2021", 0, 8, 4294967296.);
-	bench_case(cases, "dlrm2022", 0, 8, 4294967296.);
+	bench_case(cases, "criteo", 0, 1, 1 << 29, 0);
+	bench_case(cases, "criteo", 0, 1, 1 << 26, 1 << 20);
+	bench_case(cases, "criteo", 0, 1, 1 << 25, 4 << 20);
+	bench_case(cases, "terabyte", 0, 1, 4e9, 0);
+	bench_case(cases, "terabyte", 0, 1, 1e9, 1 << 20);
+	bench_case(cases, "dlrm2021", 0, 8, 4294967296., 0);
+	bench_case(cases, "dlrm2022", 0, 8, 4294967296., 0);
 	for (uint32_t n = 50; n <= 400; n *= 2)
 		for (uint32_t d = 1; d <= 8; d *= 2)
-			bench_case(cases, "dlrm2021", n, d, 4294967296. * 8 / d * n / 856);
+			bench_case(cases, "dlrm2021", n, d, 4294967296. * 8 / d * n / 856, 0);
 	rtl_open(&r);
 	for (size_t i = 0; i < sizeof(predictions) / sizeof(*predictions); i++)
 		predict(prediction, predictions[i].name, predictions[i].tables, predictions[i].devices,

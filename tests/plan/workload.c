@@ -191,3 +191,42 @@ void workload_make(struct plan_problem *p, const struct workload *w, uint32_t nt
 		.nvec = vecs < 64 ? vecs : 64, .dim = w->dim, .vec_step = w->dim };
 	add_mlp(p, w->dot ? bottom + vecs * (vecs - 1) / 2 : vecs < 64 ? vecs * w->dim : 4096, w->top);
 }
+
+/* The forms of MODEL.md, "TT forms", with errors as of tables whose spectrum falls by 1/k. */
+void workload_add_tts(struct plan_problem *p, double onchip)
+{
+	static const double from[] = { 0, .25, .5, .75 }, to[] = { .5, .9, 1 };
+	static const uint16_t ranks[] = { 8, 32 };
+
+	for (uint32_t d = 0; d < p->ndevices; d++)
+		p->devices[d].onchip_bytes = onchip;
+	for (uint32_t t = 0; t < p->ntables; t++) {
+		struct plan_table *tab = &p->tables[t];
+
+		tab->tts = calloc(24, sizeof(*tab->tts));
+		if (!tab->tts)
+			abort();
+		for (int i = 0; i < 12; i++) {
+			double begin = from[i / 3], end = begin + to[i % 3] * (1 - begin);
+			uint32_t a = 0, b;
+
+			while (a < tab->ncurve - 1 && tab->share[a] < begin)
+				a++;
+			for (b = a; b < tab->ncurve - 1 && tab->share[b] < end; b++)
+				;
+			if (tab->k[b] - tab->k[a] < 64 || (double)(tab->k[b] - tab->k[a]) * tab->dim > 1 << 26)
+				continue;
+			for (int r = 0; r < 2; r++) {
+				struct plan_tt *f = &tab->tts[tab->ntts];
+				uint32_t n = tab->k[b] - tab->k[a], side = ceil(cbrt(n));
+
+				*f = (struct plan_tt){ .first = tab->k[a], .count = n, .p = { side, side, side },
+					.q = { tab->dim / 16, 4, 4 }, .r = { ranks[r], ranks[r] },
+					.error = (tab->share[b] - tab->share[a]) * (.002 + .02 * uniform()) / ranks[r] };
+				if (4. * side * (tab->dim / 16 * ranks[r] + 4 * ranks[r] * ranks[r] + 4 * ranks[r]) <=
+				    fmin(onchip, 4. * n * tab->dim))
+					tab->ntts++;
+			}
+		}
+	}
+}

@@ -24,4 +24,8 @@ const struct workload *workload_find(const char *name);
 void workload_make(struct plan_problem *p, const struct workload *w, uint32_t ntables,
 		   uint32_t devices, double dram, uint32_t batch, const struct plan_cost *cost);
 
+/* Adds TT forms to choose from, and gives each device onchip bytes for their cores. Before
+ * plan_prepare(). */
+void workload_add_tts(struct plan_problem *p, double onchip);
+
 #endif

@@ -160,6 +160,16 @@ bool plan_baseline(const struct plan_problem *p, enum plan_solver which,
 		   struct plan_solution *s);
 /* Improves s by moves until none helps. tt: may it choose TT forms? */
 void plan_search(const struct plan_problem *p, struct plan_solution *s, bool tt, double deadline);
+/* Choices of a table that a good plan may well have */
+struct plan_near {
+	uint32_t n, *choice;
+};
+/*
+ * Improves s, or mends it, by changes of up to two tables of a device at once to choices of
+ * near[device][table], until none helps.
+ */
+void plan_polish(const struct plan_problem *p, struct plan_solution *s,
+		 const struct plan_near *const *near, double deadline);
 /* Chooses which devices have the dense part, as best for the lookups as they are. */
 void plan_place_dense(const struct plan_problem *p, struct plan_solution *s);
 double plan_now(void);

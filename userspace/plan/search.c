@@ -368,6 +368,97 @@ void plan_search(const struct plan_problem *p, struct plan_solution *s, bool tt,
 	plan_evaluate(p, s);
 }
 
+/* By how much a device's memories and the bound on the error are exceeded, relatively. */
+static double excess(const struct search *w, uint32_t d, const struct sum *a, double error)
+{
+	const struct plan_device *v = &w->p->devices[d];
+	double cap = w->p->tt_error * w->p->tt_error;
+
+	return fmax(0, a->dram / fmax(v->dram_bytes, 1) - 1) +
+	       fmax(0, a->onchip / fmax(v->onchip_bytes, 1) - 1) +
+	       fmax(0, a->nvme / fmax(v->nvme_bytes, 1) - 1) +
+	       (error > cap ? error / fmax(cap, 1e-30) - 1 : 0);
+}
+
+struct change {
+	double excess, time;
+	uint32_t t, c, u, uc;	/* u: UINT32_MAX if only t changes */
+};
+
+/* Takes x for *best if it is less, the excess first. */
+static void least(struct change *best, double excess, double time, uint32_t t, uint32_t c,
+		  uint32_t u, uint32_t uc)
+{
+	if (excess < best->excess * (1 - SLACK) ||
+	    (excess <= best->excess && time < best->time * (1 - SLACK)))
+		*best = (struct change){ excess, time, t, c, u, uc };
+}
+
+/* The best change of table t, alone or with one other, to near choices. */
+static bool exchange(struct search *w, uint32_t d, uint32_t t, const struct plan_near *near)
+{
+	const struct plan_problem *p = w->p;
+	const struct sum now = w->sums[d];
+	const struct plan_choice *old = &p->choices[t][w->s->choice[t]];
+	struct change best = { excess(w, d, &now, w->error), total(w, d, &now), UINT32_MAX, 0,
+			       UINT32_MAX, 0 };
+
+	for (uint32_t i = 0; i < near[t].n; i++) {
+		const struct plan_choice *new = &p->choices[t][near[t].choice[i]];
+		double error = w->error - old->error + new->error;
+		struct sum a = now;
+
+		put(&a, old, -1);
+		put(&a, new, 1);
+		least(&best, excess(w, d, &a, error), total(w, d, &a), t, near[t].choice[i],
+		      UINT32_MAX, 0);
+		for (uint32_t u = 0; u < p->ntables; u++) {
+			const struct plan_choice *other = &p->choices[u][w->s->choice[u]];
+			struct sum b = a;
+
+			if (u == t || w->s->device[u] != d)
+				continue;
+			put(&b, other, -1);
+			for (uint32_t k = 0; k < near[u].n; k++) {
+				const struct plan_choice *to = &p->choices[u][near[u].choice[k]];
+				double e = error - other->error + to->error;
+				struct sum c = b;
+
+				put(&c, to, 1);
+				least(&best, excess(w, d, &c, e), total(w, d, &c), t,
+				      near[t].choice[i], u, near[u].choice[k]);
+			}
+		}
+	}
+	if (best.t == UINT32_MAX)
+		return false;
+	change(w, t, d, best.c);
+	if (best.u != UINT32_MAX)
+		change(w, best.u, d, best.uc);
+	return true;
+}
+
+void plan_polish(const struct plan_problem *p, struct plan_solution *s,
+		 const struct plan_near *const *near, double deadline)
+{
+	struct search w;
+
+	open_search(&w, p, s);
+	count(&w);
+	for (uint32_t d = 0; d < p->ndevices; d++) {
+		bool more = true;
+
+		while (more) {
+			more = false;
+			for (uint32_t t = 0; t < p->ntables && plan_now() < deadline; t++)
+				if (s->device[t] == d)
+					more |= exchange(&w, d, t, near[d]);
+		}
+	}
+	close_search(&w);
+	plan_evaluate(p, s);
+}
+
 static void set_compute(const struct plan_problem *p, struct plan_solution *s, uint32_t m)
 {
 	/* the first m by what they have to do otherwise */
