@@ -61,4 +61,15 @@ grep -q 'interrupted' $out/vm.log
 tap "interrupted: said so" $?
 gone "$sim" "$qemu" $vm
 tap "interrupted: nothing left running" $?
+
+# no guest is that fast
+tools/lab/vm --sim none --boot 1 --out $out -- true >$out/vm.log 2>&1 &
+vm=$!
+wait $vm
+tap "never booted: status 124" $(($? != 124))
+[ "$(grep -c 'no first process within 1 s' $out/vm.log)" = 3 ] &&
+	[ "$(grep -c 'starting it again' $out/vm.log)" = 2 ]
+tap "never booted: tried three times, and said so" $?
+! pgrep -f "$PWD/$out" >/dev/null && gone $vm
+tap "never booted: nothing left running" $?
 echo "1..$n"
