@@ -41,6 +41,34 @@ python3 - "$sample" >day.bin <<-'END'
 END
 tap "MLPerf" profile --format mlperf --input day.bin
 agrees "MLPerf" mlperf day.bin s.json
+python3 - <<-'END'
+	import numpy as np
+	rng = np.random.default_rng(7)
+	def ids(samples, hot, dtype="<i4"):
+	    return (rng.pareto(1.1, (samples, hot)) * 30).clip(0, 40000).astype(dtype)
+	# more than one buffer of samples; array 10 sorts before array 2
+	hots = [3, 2, 1, 2, 6, 1, 1, 100, 1, 7, 27]
+	many = {str(i): ids(20011, hot, "<i8" if i == 4 else "<i4") for i, hot in enumerate(hots)}
+	np.savez("m.npz", **many)
+	np.savez_compressed("mz.npz", **many)
+	np.savez("gap.npz", **{"0": ids(9, 1), "2": ids(9, 1)})
+	np.savez("uneven.npz", **{"0": ids(9, 1), "1": ids(8, 1)})
+	np.savez("float.npz", **{"0": ids(9, 1, "<f4")})
+	np.savez("cube.npz", **{"0": ids(9, 4).reshape(9, 2, 2)})
+	np.savez("below.npz", **{"0": ids(9, 1), "1": ids(9, 2) * np.array([1, -1], "<i4") - 1})
+	np.savez("none.npz", **{"0": ids(0, 3)})
+	np.savez("one.npz", **{"0": ids(50, 1).ravel()})
+	data = bytearray(open("m.npz", "rb").read())
+	data[len(data) // 2] ^= 1
+	open("flip.npz", "wb").write(data)
+END
+tap "multi-hot" profile --format npz --input m.npz
+agrees "multi-hot" npz m.npz s.json
+cp s.json a.json
+tap "multi-hot, compressed" profile --format npz --input mz.npz
+tap "gives the same" sh -c "grep -v source a.json | grep -v order_file >a; grep -v source s.json | grep -v order_file | cmp - a"
+tap "multi-hot, one id a sample" profile --format npz --input one.npz --rows 37
+agrees "multi-hot, one id a sample" npz one.npz s.json --rows 37
 tap "a model's tables" profile --format criteo --input "$sample" --model "$top/tools/data/sample.crm" --json
 tap "have its names and rows" jq -e '.tables[3].name == "C4" and .tables[3].rows == 4000 and (.cooccurrence.pairs | length) > 0' s.json
 
@@ -97,6 +125,16 @@ tap "a malformed line is counted" sh -c "'$csrec' profile --format criteo --inpu
 tap "or ends it" exits 7 "bad.tsv: line 4" profile --format criteo --input bad.tsv --strict
 head -c 1000 day.bin >cut.bin
 tap "half a record" exits 7 "40 of 160 bytes" profile --format mlperf --input cut.bin
+tap "a missing array" exits 7 "none named 1" profile --format npz --input gap.npz
+tap "arrays of uneven length" exits 7 "array 1 has 8 samples" profile --format npz --input uneven.npz
+tap "ids that are no whole numbers" exits 7 "'<f4'" profile --format npz --input float.npz
+tap "three dimensions" exits 7 "3 dimensions" profile --format npz --input cube.npz
+tap "an id below 0" exits 7 "array 1, sample 0: id -" profile --format npz --input below.npz
+tap "a changed bit" exits 7 "checksum" profile --format npz --input flip.npz
+tap "no samples" exits 7 "no sample" profile --format npz --input none.npz
+head -c 100000 m.npz >cut.npz
+tap "half an npz" exits 7 "cut.npz" profile --format npz --input cut.npz
+tap "no npz" exits 7 "no zip directory" profile --format npz --input day.bin
 head -c 3000 sample.gz >cut.gz
 tap "half an archive" exits 7 "cut.gz" profile --format criteo --input cut.gz
 printf '1, 2, x3' >n_0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Independent counts of traces, with numpy.
 
-    oracle.py criteo|mlperf|trace INPUT STATS.json [--rows N] [--lookups N]
+    oracle.py criteo|mlperf|npz|trace INPUT STATS.json [--rows N] [--lookups N]
     oracle.py zipf|locality|reuse TRACE PARAMETER [--rows N] [--lookups N]
 
 The first form compares all that a statistics file and its order file say with counts made
@@ -40,6 +40,12 @@ def mlperf(path):
     return np.fromfile(path, dtype="<i4").reshape(-1, 40)[:, 14:].astype(np.uint64).T[:, :, None]
 
 
+def npz(path):
+    with np.load(path) as arrays:
+        return [a.astype(np.uint64).reshape(len(a), -1)
+                for a in (arrays[str(i)] for i in range(len(arrays.files)))]
+
+
 def trace(pattern):
     tables = []
     j = pattern.rindex("j")
@@ -67,10 +73,11 @@ def compare(data):
         stats = json.load(f)
     with open(os.path.join(os.path.dirname(args.other), stats["order_file"]), "rb") as f:
         order = f.read()
-    check(stats["csrec_stats"] == 1 and stats["samples"] == data.shape[1] and
+    check(stats["csrec_stats"] == 1 and stats["samples"] == len(data[0]) and
           len(stats["tables"]) == len(data), "samples and tables are the trace's")
     bad = {k: [] for k in ("sums", "order", "curve", "reuse", "bounds")}
     for t, ids in zip(stats["tables"], data):
+        pooling = ids.shape[1]
         ids = ids.ravel() % np.uint64(args.rows) if args.rows else ids.ravel()
         rows, counts = np.unique(ids, return_counts=True)
         by = np.lexsort((rows, -counts))
@@ -78,8 +85,8 @@ def compare(data):
         at, n = t["order"]["offset"], t["order"]["count"]
         got_rows = np.frombuffer(order, "<u4", n, at)
         got_counts = np.frombuffer(order, "<u4", n, at + 4 * n)
-        if t["accesses"] != len(ids) or abs(t["pooling"]["mean"] - data.shape[2]) > 1e-9 or \
-                t["pooling"]["max"] != data.shape[2] or (args.rows or None) != t["rows"]:
+        if t["accesses"] != len(ids) or abs(t["pooling"]["mean"] - pooling) > 1e-9 or \
+                t["pooling"]["max"] != pooling or (args.rows or None) != t["rows"]:
             bad["sums"].append(t["name"])
         if t["exact"]:
             if t["unique"] != len(rows) or not np.array_equal(got_rows, rows) or \
@@ -111,8 +118,8 @@ def compare(data):
 
 
 def main():
-    if args.what in ("criteo", "mlperf", "trace"):
-        compare({"criteo": criteo, "mlperf": mlperf, "trace": trace}[args.what](args.input))
+    if args.what in ("criteo", "mlperf", "npz", "trace"):
+        compare({"criteo": criteo, "mlperf": mlperf, "npz": npz, "trace": trace}[args.what](args.input))
     for ids in trace(args.input) if args.what in ("zipf", "locality", "reuse") else []:
         ids = ids.ravel()
         rows, counts = np.unique(ids, return_counts=True)

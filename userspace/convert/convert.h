@@ -14,8 +14,8 @@
 /*
  * Tensors of a file
  */
-enum cvt_kind { CVT_SAFETENSORS, CVT_NPZ };
-enum cvt_dtype { CVT_F32, CVT_F16, CVT_BF16 };
+enum cvt_kind { CVT_SAFETENSORS, CVT_NPZ, CVT_NPZ_IDS };	/* ids: of whole numbers */
+enum cvt_dtype { CVT_F32, CVT_F16, CVT_BF16, CVT_I32, CVT_I64 };
 
 struct cvt_tensor {
 	char *key;			/* at most CVT_KEY_MAX printable bytes */
@@ -38,6 +38,7 @@ struct cvt_tensor {
 struct cvt_source {
 	char *path;
 	int fd;
+	enum cvt_kind kind;
 	uint64_t size;
 	struct cvt_tensor *t;		/* sorted by key */
 	uint32_t n;
@@ -54,6 +55,8 @@ struct cvt_stream *cvt_stream_open(const struct cvt_source *s, const struct cvt_
 				   struct csm_err *err);
 /* The next n elements, as fp32. -EBADMSG: NaN or infinity, or a member that ends early. */
 int cvt_stream_read(struct cvt_stream *st, float *out, size_t n, struct csm_err *err);
+/* The next len bytes as they are: the only way to whole numbers. */
+int cvt_stream_raw(struct cvt_stream *st, void *buf, size_t len, struct csm_err *err);
 /* After the last element: checks what a zip member promises of itself. */
 int cvt_stream_end(struct cvt_stream *st, struct csm_err *err);
 void cvt_stream_close(struct cvt_stream *st);
@@ -98,7 +101,5 @@ struct cvt_tensor *cvt_add(struct cvt_source *s, const char *key, size_t len, st
 int cvt_set_shape(const struct cvt_source *s, struct cvt_tensor *t, const uint64_t *shape,
 		  uint32_t ndim, struct csm_err *err);
 extern const uint32_t cvt_dtype_size[];
-/* Reads of a member what is before its data; NULL crc means no check at the end. */
-int cvt_stream_raw(struct cvt_stream *st, void *buf, size_t len, struct csm_err *err);
 
 #endif

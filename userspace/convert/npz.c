@@ -149,7 +149,12 @@ static bool tuple(struct text *t, uint64_t *shape, uint32_t *ndim)
 static int parse_npy(const struct cvt_source *s, struct cvt_tensor *t, const char *p, size_t len,
 		     struct csm_err *err)
 {
-	static const char *const types[] = { "<f4", "<f2" };
+	static const struct {
+		const char *name;
+		enum cvt_dtype dtype;
+	} types[2][2] = { { { "<f4", CVT_F32 }, { "<f2", CVT_F16 } },
+			  { { "<i4", CVT_I32 }, { "<i8", CVT_I64 } } };
+	int ids = s->kind == CVT_NPZ_IDS, which;
 	struct text x = { p, p + len };
 	uint64_t shape[3] = { 0 };
 	char name[20], descr[20] = "";
@@ -191,10 +196,12 @@ static int parse_npy(const struct cvt_source *s, struct cvt_tensor *t, const cha
 	if (fortran && ndim > 1)
 		return csm_fail(err, -EINVAL, "%s: %s, at byte %llu: in Fortran order; numpy.ascontiguousarray() changes that",
 				s->path, t->key, (ull)t->off);
-	if (strcmp(descr, types[0]) && strcmp(descr, types[1]))
-		return csm_fail(err, -EINVAL, "%s: %s, at byte %llu: type '%s'; '<f4' and '<f2' can be converted",
-				s->path, t->key, (ull)t->off, descr);
-	t->dtype = !strcmp(descr, types[0]) ? CVT_F32 : CVT_F16;
+	which = strcmp(descr, types[ids][0].name) != 0;
+	if (which && strcmp(descr, types[ids][1].name))
+		return csm_fail(err, -EINVAL, "%s: %s, at byte %llu: type '%s'; '%s' and '%s' can be %s",
+				s->path, t->key, (ull)t->off, descr, types[ids][0].name,
+				types[ids][1].name, ids ? "ids" : "converted");
+	t->dtype = types[ids][which].dtype;
 	return cvt_set_shape(s, t, shape, ndim, err);
 bad:
 	return csm_fail(err, -EBADMSG, "%s: %s, at byte %llu: its .npy header is not what numpy writes",

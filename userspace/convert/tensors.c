@@ -15,7 +15,7 @@
 
 typedef unsigned long long ull;
 
-const uint32_t cvt_dtype_size[] = { 4, 2, 2 };
+const uint32_t cvt_dtype_size[] = { 4, 2, 2, 4, 8 };
 
 int cvt_pread(const struct cvt_source *s, void *buf, size_t len, uint64_t off,
 	      struct csm_err *err)
@@ -123,7 +123,8 @@ int cvt_open(struct cvt_source *s, const char *path, enum cvt_kind kind, struct 
 		goto fail;
 	}
 	s->size = st.st_size;
-	ret = kind == CVT_NPZ ? cvt_open_npz(s, err) : cvt_open_safetensors(s, err);
+	s->kind = kind;
+	ret = kind == CVT_SAFETENSORS ? cvt_open_safetensors(s, err) : cvt_open_npz(s, err);
 	if (ret)
 		goto fail;
 	if (!s->n) {

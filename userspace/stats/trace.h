@@ -26,6 +26,12 @@ struct st_source *st_open_criteo(const char *path, bool strict, struct csm_err *
 /* MLPerf's binary form: records of 40 little-endian int32, the last 26 being ids. */
 struct st_source *st_open_mlperf(const char *path, struct csm_err *err);
 /*
+ * Multi-hot ids as facebookresearch/dlrm's torchrec_dlrm makes them
+ * (materialize_synthetic_multihot_dataset.py): an .npz of int32 or int64 arrays "0", "1", ...,
+ * each [samples][ids a sample] of a table.
+ */
+struct st_source *st_open_npz(const char *path, struct csm_err *err);
+/*
  * Traces of dlrm's generator, a file a table: the last 'j' in the file's name stands for the
  * table's number, from 0. Numbers separated by ", " on a line, or raw uint64; lookups of
  * them make a bag.

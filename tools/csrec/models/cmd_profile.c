@@ -59,13 +59,15 @@ static int open_source(struct profile *p)
 		p->src = st_open_criteo(p->input, p->strict, &err);
 	else if (!strcmp(p->format, "mlperf"))
 		p->src = st_open_mlperf(p->input, &err);
+	else if (!strcmp(p->format, "npz"))
+		p->src = st_open_npz(p->input, &err);
 	else if (!strcmp(p->format, "dlrm-trace"))
 		p->src = st_open_trace(p->input, p->lookups, &err);
 	else if (!strcmp(p->format, "dlrm-dist"))
 		open_dist(p, &err);
 	else
 		return cli_fail(p->cli, CLI_USAGE,
-				"--format: \"%s\" is none of criteo, mlperf, dlrm-trace, dlrm-dist",
+				"--format: \"%s\" is none of criteo, mlperf, npz, dlrm-trace, dlrm-dist",
 				p->format);
 	return p->src ? 0 : cli_fail(p->cli, CLI_BAD_INPUT, "%s", err.msg);
 }
@@ -392,6 +394,7 @@ const struct command cmd_profile = {
 		"by falling accesses), which csrec plan takes.\n\n"
 		"  --format criteo      Criteo TSV, plain or gz\n"
 		"           mlperf      MLPerf's records of 40 int32\n"
+		"           npz         DLRM-v2's multi-hot ids: arrays 0, 1, ... of [samples][ids]\n"
 		"           dlrm-trace  a file a table of dlrm's generator, the last 'j' of the file's\n"
 		"                       name being the table's number\n"
 		"           dlrm-dist   dist_emb_j.log of dlrm's generator: a trace is made by it\n"

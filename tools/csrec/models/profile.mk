@@ -3,7 +3,7 @@
 # profile and trace: traces and statistics.
 
 extra_cflags += -I$(top)/userspace/stats
-model_libs += $(LIBO)/libcsrec-stats.a -lz
+model_libs += $(LIBO)/libcsrec-stats.a $(LIBO)/libcsrec-convert.a -lz
 
 $(LIBO)/libcsrec-stats.a: FORCE
 	$(MAKE) -C $(top)/userspace/stats O=$(LIBO)
