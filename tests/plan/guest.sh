@@ -27,5 +27,9 @@ tap "rows of all three tiers, and not one bit unlike the golden model's" json '.
 	csrec infer "${plan[@]}" --input "$top/tools/data/sample.tsv" --limit 100 --json --output /tmp/scores
 head -n 100 "$from/scores" >/tmp/want
 tap "they are those that the host printed" cmp /tmp/scores /tmp/want
+csrec devices >/tmp/devices.json
+tap "a plan for this very device" json '.devices[0].name == "'"$(csrec info --json | jq -r .address)"'"' \
+	csrec plan --model "$from/model.crm" --stats "$from/stats.json" --devices /tmp/devices.json -o /tmp/plan.json --json
+tap "has the drive's size" sh -c "test \"\$(jq .devices[0].nvme_bytes /tmp/devices.json)\" = \"\$(blockdev --getsize64 $drive)\""
 tap "the driver unloads" rmmod csrec
 tap_done

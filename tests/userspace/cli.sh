@@ -82,6 +82,12 @@ tap "list --json" json '.devices[0] | .address == "0000:04:00.0" and .id == "123
 	and .drives[0].model == "Fake \"A\" drive" and .drives[0].shares_switch
 	and .drives[0].bytes == 1048576 and .drives[0].p2p == "likely" and .drives[1].p2p == "unknown"
 	and (.drives[1].shares_switch | not)' csrec list --json
+tap "devices" json '.csrec_devices == 1 and (.devices | length) == 1 and (.devices[0] |
+	.name == "0000:04:00.0" and .dram_bytes > 0 and .onchip_bytes > 0 and .nvme_iops == 750000)' csrec devices
+tap "devices: what is told" json '.devices[0] | .nvme_iops == 1000 and .nvme_bytes_per_s == 2147483648 and .power_w == 0' \
+	csrec devices --nvme-iops 1000 --nvme-rate 2G --power 0
+tap "devices: one is no choice" exits 2 "all devices" csrec devices --device csrec0
+tap "devices without driver" with sys=unbound exits 3 "with a driver" csrec devices
 tap "list with ACS on" with sys=acs json '.devices[0].drives[0] | .p2p == "unknown" and
 	(.p2p_reason | contains("ACS"))' csrec --json list
 tap "list without driver" with sys=unbound json '.devices[0] | .node == "" and .driver == ""' \

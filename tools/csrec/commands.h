@@ -10,6 +10,7 @@
 #define DEVICE_COMMANDS(X) \
 	X(cmd_list, "list", "devices, their links, and the NVMe drives they can read") \
 	X(cmd_topo, "topo", "tree of switches, drives and devices; what can P2P with what") \
+	X(cmd_devices, "devices", "this machine's devices, as csrec plan takes them") \
 	X(cmd_info, "info", "what one device can do, and its counters") \
 	X(cmd_doctor, "doctor", "what is wrong with a device or its surroundings, and what to do") \
 	X(cmd_stat, "stat", "counters of a device, or what they grow by") \
