@@ -19,7 +19,7 @@ KERNEL ?= p2p
 # Recipes take these from the environment: a name may have quotes in it.
 export INPUT LIMIT KERNEL T
 
-.PHONY: help bench-plan bench-profile demo demo-args check check-long check-debug check-% bench-tt lab shell vm-test build install deb clean
+.PHONY: help bench-plan bench-profile bench-rtl demo demo-args check check-long check-debug check-% bench-tt lab shell vm-test build install deb clean
 
 help:
 	@echo 'make demo [INPUT=day.tsv] [LIMIT=n] [KERNEL=p2p|nop2p]'
@@ -30,6 +30,7 @@ help:
 	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make bench-plan      the planner: times, gaps, predicted against simulated cycles'
+	@echo 'make bench-rtl       the simulated device: throughput of its cores against their bounds'
 	@echo 'make shell           a guest with the driver loaded'
 	@echo 'make vm-test T=name  one guest test of tests/guest/list; without T all'
 	@echo 'make bench-profile   speed of csrec profile against numpy'
@@ -96,6 +97,9 @@ check-%: build
 
 bench-profile: lab
 	@$(LAB) make -C tests/stats bench
+
+bench-rtl: lab
+	@$(LAB) make -s -C tests/rtl bench
 
 bench-tt: lab
 	@$(LAB) make -C tests/tt bench

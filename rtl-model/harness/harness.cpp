@@ -5,7 +5,8 @@
  *
  * The memories answer in order. A read is carried out, and a write handed over, when its
  * latency is over; its beats or its answer follow. Reads wait for the memory's latency;
- * writes are posted, as on PCIe, and take only their time on the link.
+ * writes are posted, as on PCIe, and take only their time on the link. Device DRAM has the
+ * timing of dram.h, with the rest of dram_latency in front of it, or a fixed latency.
  */
 #include <cerrno>
 #include <cstdio>
@@ -17,6 +18,7 @@
 
 #include "Vcsrec_top.h"
 #include "csrec_model.h"
+#include "dram.h"
 #include "verilated.h"
 #ifdef CSREC_FST
 #include "verilated_fst_c.h"
@@ -34,6 +36,7 @@ struct txn {
 	uint64_t addr = 0;		/* of the first beat, as on the bus */
 	unsigned int beats = 0, size = BEAT, beat = 0;
 	uint64_t at = 0;		/* cycle at which it is carried out */
+	uint64_t due[BURST / BEAT];	/* read: cycle of each beat; 0 any from @at on */
 	bool started = false, done = false;
 	unsigned int ops_left = 0;	/* host accesses not yet answered */
 	int err = 0;
@@ -48,7 +51,8 @@ struct port {
 	QData *araddr, *awaddr, *wstrb;
 	VlWide<16> *rdata, *wdata;
 
-	unsigned int latency, bytes_x16;
+	unsigned int latency, bytes_x16, queue;
+	struct dram *banks = nullptr;	/* not for the host, or with a fixed latency */
 	uint64_t rfree = 0, wfree = 0;	/* link free from here on, 1/256 cycles */
 	std::deque<std::shared_ptr<txn>> reads, writes;	/* in order */
 	std::shared_ptr<txn> incoming;	/* write whose beats are still coming */
@@ -188,6 +192,12 @@ void port_sample(csrec_model *m, port *p)
 		t->beats = *p->arlen + 1u;
 		t->size = 1u << *p->arsize;
 		t->at = m->cycle + p->latency + (p == &m->hport ? jitter(m) : 0);
+		for (unsigned int i = 0; i < t->beats; i++)
+			t->due[i] = p->banks ? p->latency + dram_read(p->banks, m->cycle,
+								      t->addr + i * BEAT)
+					     : 0;
+		if (p->banks)
+			t->at = t->due[0];
 		p->reads.push_back(t);
 	}
 	if (*p->awvalid && *p->awready) {
@@ -209,6 +219,9 @@ void port_sample(csrec_model *m, port *p)
 		p->incoming->at = take_link(&p->wfree, m->cycle, p->incoming->beats * BEAT,
 					    p->bytes_x16) +
 				  (p == &m->hport ? jitter(m) : 0);
+		for (unsigned int i = 0; p->banks && i < p->incoming->beats; i++)
+			p->incoming->at = dram_write(p->banks, m->cycle,
+						     p->incoming->addr + i * BEAT);
 		p->writes.push_back(p->incoming);
 		p->incoming.reset();
 		p->incoming_aw = false;
@@ -234,7 +247,8 @@ void port_drive(csrec_model *m, port *p)
 
 		if (!t->started && m->cycle >= t->at && calls)
 			start(m, p, t);
-		if (t->done && !*p->rvalid && (p->rfree >> 8) <= m->cycle && !stall(m)) {
+		if (t->done && !*p->rvalid && (p->rfree >> 8) <= m->cycle &&
+		    t->due[t->beat] <= m->cycle && !stall(m)) {
 			memcpy(p->rdata, t->buf + t->beat * BEAT, BEAT);
 			*p->rresp = t->err ? 2 : 0;
 			*p->rlast = ++t->beat == t->beats;
@@ -252,7 +266,7 @@ void port_drive(csrec_model *m, port *p)
 			*p->bvalid = 1;
 		}
 	}
-	*p->arready = p->reads.size() < 16 && !stall(m);
+	*p->arready = p->reads.size() < p->queue && !stall(m);
 	/* One write at a time collects its beats. */
 	*p->awready = !p->incoming_aw && p->writes.size() < 16 && !stall(m);
 	*p->wready = !(p->incoming && p->incoming->beats) && !stall(m);
@@ -367,8 +381,18 @@ int csrec_model_create(struct csrec_model **out, const struct csrec_model_config
 	BIND(m->dport, m->top, dram);
 	m->hport.latency = cfg->host_latency;
 	m->hport.bytes_x16 = cfg->host_bytes_x16;
+	m->hport.queue = 16;
 	m->dport.latency = cfg->dram_latency;
 	m->dport.bytes_x16 = BEAT * 16;
+	m->dport.queue = DRAM_QUEUE;
+	if (!cfg->dram_flat) {
+		unsigned int idle = dram_idle_latency(&dram_ddr4_2400);
+
+		m->dport.banks = dram_new(&dram_ddr4_2400);
+		if (!m->dport.banks)
+			return -ENOMEM;
+		m->dport.latency = cfg->dram_latency > idle ? cfg->dram_latency - idle : 0;
+	}
 	m->top->cfg_dram_size_i = cfg->dram_size;
 	m->top->cfg_first_count_i = cfg->first_count;
 	csrec_model_reset(m.get());
@@ -377,8 +401,10 @@ int csrec_model_create(struct csrec_model **out, const struct csrec_model_config
 	if (cfg->fst) {
 		int err = csrec_model_trace(m.get(), cfg->fst);
 
-		if (err)
+		if (err) {
+			dram_free(m->dport.banks);
 			return err;
+		}
 	}
 	*out = m.release();
 	return 0;
@@ -390,6 +416,7 @@ void csrec_model_destroy(struct csrec_model *m)
 		return;
 	csrec_model_trace(m, nullptr);
 	m->top->final();
+	dram_free(m->dport.banks);
 	delete m;
 }
 

@@ -37,7 +37,8 @@ struct csrec_host_ops {
 /* Latency and bandwidth behind the model's ports, in device cycles. */
 struct csrec_model_config {
 	uint64_t dram_size;		/* bytes, power of two, default 256 MiB */
-	unsigned int dram_latency;	/* first beat, default 40 */
+	unsigned int dram_latency;	/* first beat of a closed row, default 40 */
+	bool dram_flat;			/* no banks and rows: every read has dram_latency */
 	unsigned int host_latency;	/* first beat, default 300 (1 us) */
 	unsigned int host_bytes_x16;	/* host bytes per cycle, times 16; default 176 (3.3 GB/s) */
 	unsigned int host_jitter;	/* extra latency 0..n, pseudo-random; default 0 */

@@ -14,7 +14,9 @@
 
 #define HOST_BASE	0x100000000ull	/* bus address of the first byte */
 #define HOST_SIZE	(16u << 20)
+#ifndef DRAM_SIZE		/* a power of two */
 #define DRAM_SIZE	(4u << 20)
+#endif
 #define ONCHIP_SIZE	(1u << 20)
 #define N_QUEUES	5
 #define N_VECTORS	5
