@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // All memory traffic of the device: region table, checks, page walk, byte packing, the
-// on-chip memory, and the AXI4 masters to host memory and device DRAM.
-//
-// It serves one request at a time, from three kinds of requesters in one round robin:
+// on-chip memory, and the AXI4 masters to host memory and device DRAM. Requesters:
 //
 //   mem clients  (rtl/README.md) by region key; every request is checked
 //   raw port     csrec_sched's queue entries by host bus address: a read gives the 64
-//                bytes at raw_addr_i (64 B aligned), a write puts 16 bytes (16 B aligned)
+//                bytes at raw_addr_i (64 B aligned), a write puts 16 bytes (16 B aligned);
+//                one at a time
 //   table port   csrec_sched's region administration
 //
-// Since a request ends only when its last access has been answered, a region that the
-// table port invalidates has no access in flight any more.
+// One request a cycle is taken, clients and table port in a round robin; csrec_mmu_port says
+// which client has room for another. csrec_mmu_table checks it, and one of three csrec_mmu_bus
+// carries it out: on one bus in order, on different ones at the same time. What is read
+// goes into the client's ring; one beat a cycle goes from there to the clients, those that have
+// some in a round robin, and each client gets all in the order in which it asked. Nothing on a
+// bus waits for a client; a client that stops taking a READ's data while it is offered
+// holds up what others have read, until it goes on.
 //
-// A request is cut into segments that cross neither a 4 KiB boundary nor a page; each
-// segment is one INCR burst of full 64-byte beats (writes: with strobes), a page-list
-// entry one beat of 8 bytes. The low 12 bits of a page-list entry are not used.
+// The invalidation of a region is answered when all is that was taken before it.
+//
+// From a request to AR four cycles; from R to rd_valid three.
 
 `default_nettype none
 
 module csrec_mmu #(
   parameter int unsigned NumClients = 9,
+  parameter logic [NumClients-1:0] Deep = '0,   // clients that may have Slots requests
+  parameter int unsigned Slots = 64,            // outstanding, power of two, 8..64; others 8
+  parameter int unsigned RingBeats = 128,       // of a client's ring, power of two, from 64
   parameter int unsigned NumRegions = 256,
   parameter int unsigned OnchipBytes = 1 << 20
 ) (
@@ -129,589 +136,515 @@ module csrec_mmu #(
   output      logic                      ev_progress_o
 );
 
-  // Requesters: the clients, then raw, then table.
-  localparam int unsigned NumReq = NumClients + 2;
-  localparam int unsigned RawIdx = NumClients;
-  localparam int unsigned TblIdx = NumClients + 1;
-  localparam int unsigned SelW = $clog2(NumReq);
-  localparam int unsigned RegW = $clog2(NumRegions);
+  localparam int unsigned CliW = $clog2(NumClients + 1);
+  localparam int unsigned SlotW = $clog2(Slots);
+  localparam int unsigned RingW = $clog2(RingBeats);
   localparam int unsigned OnchipW = $clog2(OnchipBytes);
+  localparam int unsigned TagW = CliW + SlotW + RingW;
+  localparam int unsigned FewSlots = 8;
 
-  localparam logic [1:0] TblSet = 2'd1;
-  localparam logic [1:0] TblInval = 2'd2;
-  localparam logic [1:0] TblInvalAll = 2'd3;
-
-  typedef enum logic [3:0] {
-    StIdle,   // look for a requester
-    StTake,   // ready to sel_q
-    StLook,   // region table is read
-    StCheck,
-    StSeg,    // next segment: address, or page walk
-    StWalk,   // page-list entry asked for
-    StWalkR,  // and awaited
-    StRead,   // AR of a segment
-    StReadR,  // its beats
-    StFlush,  // last output beat of a READ
-    StWrite,  // AW of a segment
-    StWriteW, // its beats
-    StWriteB, // its answer
-    StTable,
-    StRsp
-  } state_e;
-
-  typedef enum logic [1:0] {
-    BusHost,
-    BusDram,
-    BusOnchip
-  } bus_e;
-
-  state_e            state_q;
-  bus_e              bus_q;
-  logic [SelW-1:0]   sel_q;
-  logic              raw_q;
-  logic [7:0]        status_q;
-
-  // --------------------------------------------------------------- arbiter
-  logic [NumReq-1:0] requests;
-  logic [SelW-1:0]   pick;
-  logic              pick_any;
-  assign requests = {tbl_valid_i, raw_valid_i, req_valid_i};
-
-  // First requester after the last one served.
-  always_comb begin
-    pick = '0;
-    pick_any = 1'b0;
-    if (state_q == StIdle) begin
-      for (int unsigned i = 0; i < NumReq; i++) begin
-        if (!pick_any && requests[i] && SelW'(i) > sel_q) begin
-          pick = SelW'(i);
-          pick_any = 1'b1;
-        end
-      end
-      for (int unsigned i = 0; i < NumReq; i++) begin
-        if (!pick_any && requests[i]) begin
-          pick = SelW'(i);
-          pick_any = 1'b1;
-        end
-      end
-    end
-  end
-
-  always_comb begin
-    req_ready_o = '0;
-    rsp_valid_o = '0;
+  function automatic int unsigned all_slots();
+    all_slots = 0;
     for (int unsigned i = 0; i < NumClients; i++) begin
-      req_ready_o[i] = state_q == StTake && sel_q == SelW'(i);
-      rsp_valid_o[i] = state_q == StRsp && sel_q == SelW'(i) && !rvalid_q;
+      all_slots += Deep[i] ? Slots : FewSlots;
     end
+  endfunction
+  localparam int unsigned ReqDepth = 1 << $clog2(all_slots());
+
+  if (Slots < FewSlots || Slots > 64 || (Slots & (Slots - 1)) != 0) begin : gen_bad_slots
+    $error("Slots: power of two, 8..64");
   end
-  assign raw_ready_o = state_q == StTake && sel_q == SelW'(RawIdx);
-  assign raw_rsp_valid_o = state_q == StRsp && sel_q == SelW'(RawIdx);
-  assign raw_rsp_err_o = status_q != csrec_pkg::ST_OK;
-  assign tbl_ready_o = state_q == StTake && sel_q == SelW'(TblIdx);
-  assign tbl_rsp_valid_o = state_q == StRsp && sel_q == SelW'(TblIdx);
-  assign rsp_status_o = status_q;
+  // room for the largest READ
+  if (RingBeats < 64 || (RingBeats & (RingBeats - 1)) != 0) begin : gen_bad_ring
+    $error("RingBeats: power of two, from 64");
+  end
 
-  // ---------------------------------------------------------- region table
-  localparam int unsigned EntryW = 16 + 2 + 2 + 16 + 64 + 64 + 2 + 5 + 32;
-  logic [EntryW-1:0]     table_q [0:NumRegions-1];
-  logic [NumRegions-1:0] used_q;
-  logic [EntryW-1:0]     entry_q;
-  logic                  entry_used_q;
+  // Buses, as regions' kinds less one: host, DRAM, on-chip
+  localparam int unsigned NumBuses = 3;
 
-  logic [15:0] e_gen, e_domain;
-  logic [1:0]  e_kind, e_rights, e_levels;
-  logic [63:0] e_base, e_size;
-  logic [4:0]  e_shift;
-  logic [31:0] e_page_off;
-  assign {e_gen, e_kind, e_rights, e_domain, e_base, e_size, e_levels, e_shift, e_page_off} =
-         entry_q;
-  assign tbl_rsp_used_o = entry_used_q;
-  assign tbl_rsp_gen_o = e_gen;
+  // ------------------------------------------------------ one request a cycle
+  logic [NumClients-1:0]       can, take;
+  logic [NumClients*SlotW-1:0] take_slot;
+  logic [NumClients*RingW-1:0] take_ring;
+  logic                        any, take_tbl;
+  logic [CliW-1:0]             pick;
+  logic                        tbl_busy_q;
 
-  // ------------------------------------------------------- the request held
-  logic [1:0]  op_q;
-  logic        onchip_q;
-  logic [31:0] key_q;
-  logic [15:0] domain_q;
-  logic [63:0] pos_q;   // region offset of the next byte
-  logic [63:0] left_q;  // bytes from there on
-  logic        write;
-  assign write = op_q == csrec_pkg::MEM_WRITE || op_q == csrec_pkg::MEM_CHECK_WR;
-
-  logic [7:0]  check;
-  csrec_region_check #(.NumRegions(NumRegions)) u_check (
-    .key_i          (key_q),
-    .domain_i       (domain_q),
-    .write_i        (write),
-    .onchip_i       (onchip_q),
-    .off_i          (pos_q),
-    .len_i          (left_q),
-    .entry_used_i   (entry_used_q),
-    .entry_gen_i    (e_gen),
-    .entry_kind_i   (e_kind),
-    .entry_rights_i (e_rights),
-    .entry_domain_i (e_domain),
-    .entry_size_i   (e_size),
-    .status_o       (check)
+  csrec_rr #(
+    .Num(NumClients + 1)
+  ) u_take (
+    .clk_i,
+    .rst_ni,
+    .req_i ({tbl_valid_i && !tbl_busy_q, can}),
+    .take_i(any),
+    .any_o (any),
+    .pick_o(pick)
   );
 
-  // ------------------------------------------------- segments and page walk
-  logic [63:0] addr_q;     // bus address of the segment, then of its next beat
-  logic [12:0] seg_q;      // bytes of the segment still to move
-  logic        walk2_q;    // the walk is at its second list
-  logic [63:0] list_q;     // address of the entry to read
-
-  function automatic logic [12:0] min13(input logic [63:0] a, input logic [12:0] b);
-    min13 = a < 64'(b) ? a[12:0] : b;
-  endfunction
-  function automatic logic [12:0] to_4k(input logic [11:0] a);  // up to the boundary
-    to_4k = 13'd4096 - {1'b0, a};
-  endfunction
-
-  // In a region with a page list: byte, page, and byte within the page.
-  logic [63:0] page_byte, page_index, page_in;
-  logic [60:0] top_index;  // in the list that the region's base names
-  logic [63:0] flat;  // in one without
-  logic [63:0] page, byte_addr;  // from the page-list entry that arrives
+  assign take_tbl = any && pick == CliW'(NumClients);
   always_comb begin
-    page = '0;
-    byte_addr = '0;
-    if (state_q == StWalkR) begin
-      page = {rdata[64*list_q[5:3]+12+:52], 12'd0};
-      byte_addr = page + page_in;
-    end
+    for (int unsigned i = 0; i < NumClients; i++) take[i] = any && pick == CliW'(i);
   end
+  assign req_ready_o = take;
+  assign tbl_ready_o = take_tbl;
+
+  logic [1:0]      sel_op;
+  logic            sel_onchip;
+  logic [31:0]     sel_key;
+  logic [63:0]     sel_off, sel_len;
+  logic [15:0]     sel_domain;
+  logic [TagW-1:0] sel_tag;
   always_comb begin
-    page_byte = '0;
-    page_index = '0;
-    page_in = '0;
-    top_index = '0;
-    flat = '0;
-    if (state_q == StSeg || state_q == StWalkR) begin
-      page_byte = pos_q + 64'(e_page_off);
-      page_index = page_byte >> e_shift;
-      page_in = page_byte & ~(64'hffff_ffff_ffff_ffff << e_shift);
-      top_index = 61'(e_levels == 2'd2 ? page_index >> $clog2(csrec_pkg::PAGE_LIST_ENTRIES)
-                                       : page_index);
-      flat = e_base + pos_q;
+    sel_op = '0;
+    sel_onchip = 1'b0;
+    sel_key = '0;
+    sel_off = '0;
+    sel_len = '0;
+    sel_domain = '0;
+    sel_tag = '0;
+    for (int unsigned i = 0; i < NumClients; i++) begin
+      if (take[i]) begin
+        sel_op = req_op_i[2*i+:2];
+        sel_onchip = req_onchip_i[i];
+        sel_key = req_key_i[32*i+:32];
+        sel_off = req_off_i[64*i+:64];
+        sel_len = req_len_i[64*i+:64];
+        sel_domain = req_domain_i[16*i+:16];
+        sel_tag = {CliW'(i), take_slot[SlotW*i+:SlotW], take_ring[RingW*i+:RingW]};
+      end
     end
   end
 
-  // --------------------------------------------------------- bus in and out
-  logic         arvalid_q, awvalid_q;
-  logic [7:0]   axlen_q;
-  logic [12:0]  seg_len_q;  // bytes of the burst, for the counters
-  logic [63:0]  axaddr_q;
-  logic         narrow_q;  // AR for a page-list entry
-  logic         wvalid_q, wlast_q;
-  logic [511:0] wdata_q;
-  logic [63:0]  wstrb_q;
-  logic         rready, bready;
+  logic             chk_valid, chk_write, chk_go;
+  logic [7:0]       chk_status;
+  logic [1:0]       chk_op, chk_kind, chk_levels;
+  logic [4:0]       chk_shift;
+  logic [63:0]      chk_base, chk_byte;
+  logic [12:0]      chk_len;
+  logic [CliW-1:0]  chk_client;
+  logic [SlotW-1:0] chk_slot;
+  logic [RingW-1:0] chk_ring;
+  logic             tbl_done;
 
-  logic         arready, awready, wready, rvalid, rlast, rerr, bvalid, berr;
-  logic [511:0] rdata;
-  logic         oc_arready, oc_awready, oc_wready, oc_rvalid, oc_rlast, oc_bvalid;
+  csrec_mmu_table #(
+    .NumRegions(NumRegions),
+    .TagW(TagW)
+  ) u_table (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i  (any && !take_tbl),
+    .in_op_i     (sel_op),
+    .in_onchip_i (sel_onchip),
+    .in_key_i    (sel_key),
+    .in_off_i    (sel_off),
+    .in_len_i    (sel_len),
+    .in_domain_i (sel_domain),
+    .in_tag_i    (sel_tag),
+    .out_valid_o (chk_valid),
+    .out_status_o(chk_status),
+    .out_op_o    (chk_op),
+    .out_kind_o  (chk_kind),
+    .out_levels_o(chk_levels),
+    .out_shift_o (chk_shift),
+    .out_base_o  (chk_base),
+    .out_byte_o  (chk_byte),
+    .out_len_o   (chk_len),
+    .out_tag_o   ({chk_client, chk_slot, chk_ring}),
+    .tbl_valid_i (take_tbl),
+    .tbl_op_i,
+    .tbl_index_i,
+    .tbl_gen_i,
+    .tbl_kind_i,
+    .tbl_rights_i,
+    .tbl_domain_i,
+    .tbl_base_i,
+    .tbl_size_i,
+    .tbl_levels_i,
+    .tbl_shift_i,
+    .tbl_page_off_i,
+    .tbl_done_o  (tbl_done),
+    .tbl_used_o  (tbl_rsp_used_o),
+    .tbl_gen_o   (tbl_rsp_gen_o)
+  );
+
+  assign chk_write = chk_op == csrec_pkg::MEM_WRITE;
+  assign chk_go = chk_status == csrec_pkg::ST_OK &&
+                  (chk_write || chk_op == csrec_pkg::MEM_READ);
+
+  // -------------------------------------------------------- table operations
+  // An invalidation (tbl_op_i[1]) waits for what was outstanding before it took effect.
+  logic [NumClients-1:0] drained;
+  logic                  draining_q;
+  always_ff @(posedge clk_i) begin
+    if (take_tbl) tbl_busy_q <= 1'b1;
+    draining_q <= (draining_q && !(&drained)) || tbl_done;
+    if (tbl_rsp_valid_o) tbl_busy_q <= 1'b0;
+    if (!rst_ni) begin
+      tbl_busy_q <= 1'b0;
+      draining_q <= 1'b0;
+    end
+  end
+  assign tbl_rsp_valid_o = draining_q && &drained;
+
+  // ------------------------------------------------------------------- buses
+  logic [NumBuses-1:0]       out_valid, out_ready, out_beat, out_end, out_err;
+  logic [NumBuses*RingW-1:0] out_ring;
+  logic [NumBuses*512-1:0]   out_data;
+  logic [NumBuses*CliW-1:0]  out_client;
+  logic [NumBuses*SlotW-1:0] out_slot;
+  logic [NumBuses*CliW-1:0]  wr_client;
+  logic [NumBuses-1:0]       wr_take, wr_avail;
+  logic [NumBuses*512-1:0]   wr_word;
+  logic [NumBuses-1:0]       wend_valid, wend_err;
+  logic [NumBuses*CliW-1:0]  wend_client;
+  logic [NumBuses*SlotW-1:0] wend_slot;
+
+  logic [NumBuses-1:0]       ar_valid, ar_ready, r_valid, r_ready, r_err;
+  logic [NumBuses-1:0]       aw_valid, aw_ready, w_valid, w_ready, w_last;
+  logic [NumBuses-1:0]       b_valid, b_ready, b_err, ev_any;
+  logic [NumBuses*64-1:0]    ar_addr, aw_addr, w_strb;
+  logic [NumBuses*8-1:0]     ar_len, aw_len;
+  logic [NumBuses*3-1:0]     ar_size;
+  logic [NumBuses*512-1:0]   r_data, w_data;
+  logic [NumBuses*13-1:0]    ev_rd, ev_wr;
+  logic [NumBuses-1:0]       raw_ready, raw_rsp_valid, raw_rsp_err;
+  logic [NumBuses*512-1:0]   raw_rdata;
+  logic [127:0]              raw_wdata_q;
+
+  for (genvar b = 0; b < NumBuses; b++) begin : gen_bus
+    csrec_mmu_bus #(
+      .Walk(b == 0),
+      .NumClients(NumClients),
+      .CliW(CliW),
+      .SlotW(SlotW),
+      .RingW(RingW),
+      .ReqDepth(ReqDepth),
+      .Bursts(b == 2 ? 4 : 64)
+    ) u_bus (
+      .clk_i,
+      .rst_ni,
+      .flush_i        (tbl_rsp_valid_o),
+      .in_valid_i     (chk_valid && chk_go && chk_kind == 2'(b + 1)),
+      .in_write_i     (chk_write),
+      .in_client_i    (chk_client),
+      .in_slot_i      (chk_slot),
+      .in_ring_i      (chk_ring),
+      .in_len_i       (chk_len),
+      .in_levels_i    (chk_levels),
+      .in_shift_i     (chk_shift),
+      .in_base_i      (chk_base),
+      .in_byte_i      (chk_byte),
+      .raw_valid_i    (b == 0 && raw_valid_i),
+      .raw_ready_o    (raw_ready[b]),
+      .raw_write_i,
+      .raw_addr_i,
+      .raw_wdata_i    (raw_wdata_q),
+      .raw_rsp_valid_o(raw_rsp_valid[b]),
+      .raw_rsp_err_o  (raw_rsp_err[b]),
+      .raw_rdata_o    (raw_rdata[512*b+:512]),
+      .out_valid_o    (out_valid[b]),
+      .out_ready_i    (out_ready[b]),
+      .out_beat_o     (out_beat[b]),
+      .out_ring_o     (out_ring[RingW*b+:RingW]),
+      .out_data_o     (out_data[512*b+:512]),
+      .out_end_o      (out_end[b]),
+      .out_err_o      (out_err[b]),
+      .out_client_o   (out_client[CliW*b+:CliW]),
+      .out_slot_o     (out_slot[SlotW*b+:SlotW]),
+      .wr_client_o    (wr_client[CliW*b+:CliW]),
+      .wr_take_o      (wr_take[b]),
+      .wr_valid_i     (wr_avail[b]),
+      .wr_data_i      (wr_word[512*b+:512]),
+      .wr_end_valid_o (wend_valid[b]),
+      .wr_end_err_o   (wend_err[b]),
+      .wr_end_client_o(wend_client[CliW*b+:CliW]),
+      .wr_end_slot_o  (wend_slot[SlotW*b+:SlotW]),
+      .ar_valid_o     (ar_valid[b]),
+      .ar_ready_i     (ar_ready[b]),
+      .ar_addr_o      (ar_addr[64*b+:64]),
+      .ar_len_o       (ar_len[8*b+:8]),
+      .ar_size_o      (ar_size[3*b+:3]),
+      .r_valid_i      (r_valid[b]),
+      .r_ready_o      (r_ready[b]),
+      .r_data_i       (r_data[512*b+:512]),
+      .r_err_i        (r_err[b]),
+      .aw_valid_o     (aw_valid[b]),
+      .aw_ready_i     (aw_ready[b]),
+      .aw_addr_o      (aw_addr[64*b+:64]),
+      .aw_len_o       (aw_len[8*b+:8]),
+      .w_valid_o      (w_valid[b]),
+      .w_ready_i      (w_ready[b]),
+      .w_data_o       (w_data[512*b+:512]),
+      .w_strb_o       (w_strb[64*b+:64]),
+      .w_last_o       (w_last[b]),
+      .b_valid_i      (b_valid[b]),
+      .b_ready_o      (b_ready[b]),
+      .b_err_i        (b_err[b]),
+      .ev_rd_o        (ev_rd[13*b+:13]),
+      .ev_wr_o        (ev_wr[13*b+:13]),
+      .ev_any_o       (ev_any[b])
+    );
+
+    always_comb begin
+      wr_avail[b] = 1'b0;
+      wr_word[512*b+:512] = '0;
+      for (int unsigned i = 0; i < NumClients; i++) begin
+        if (wr_take[b] && wr_client[CliW*b+:CliW] == CliW'(i)) begin
+          wr_avail[b] = wr_valid_i[i];
+          wr_word[512*b+:512] = wr_data_i[512*i+:512];
+        end
+      end
+    end
+  end
+
+  always_comb begin
+    wr_ready_o = '0;
+    for (int unsigned i = 0; i < NumClients; i++) begin
+      for (int unsigned b = 0; b < NumBuses; b++) begin
+        if (wr_take[b] && wr_client[CliW*b+:CliW] == CliW'(i)) wr_ready_o[i] = 1'b1;
+      end
+    end
+  end
+
+  assign raw_ready_o = raw_ready[0];
+  assign raw_rsp_valid_o = raw_rsp_valid[0];
+  assign raw_rsp_err_o = raw_rsp_err[0];
+  assign raw_rdata_o = raw_rdata[511:0];
+  always_ff @(posedge clk_i) if (raw_valid_i) raw_wdata_q <= raw_wdata_i;
+
+  assign host_arvalid_o = ar_valid[0];
+  assign host_araddr_o = ar_addr[63:0];
+  assign host_arlen_o = ar_len[7:0];
+  assign host_arsize_o = ar_size[2:0];
+  assign host_rready_o = r_ready[0];
+  assign host_awvalid_o = aw_valid[0];
+  assign host_awaddr_o = aw_addr[63:0];
+  assign host_awlen_o = aw_len[7:0];
+  assign host_wvalid_o = w_valid[0];
+  assign host_wdata_o = w_data[511:0];
+  assign host_wstrb_o = w_strb[63:0];
+  assign host_wlast_o = w_last[0];
+  assign host_bready_o = b_ready[0];
+
+  assign dram_arvalid_o = ar_valid[1];
+  assign dram_araddr_o = ar_addr[64+:64];
+  assign dram_arlen_o = ar_len[8+:8];
+  assign dram_rready_o = r_ready[1];
+  assign dram_awvalid_o = aw_valid[1];
+  assign dram_awaddr_o = aw_addr[64+:64];
+  assign dram_awlen_o = aw_len[8+:8];
+  assign dram_wvalid_o = w_valid[1];
+  assign dram_wdata_o = w_data[512+:512];
+  assign dram_wstrb_o = w_strb[64+:64];
+  assign dram_wlast_o = w_last[1];
+  assign dram_bready_o = b_ready[1];
+
+  logic         oc_arready, oc_rvalid, oc_rlast, oc_awready, oc_wready, oc_bvalid;
   logic [511:0] oc_rdata;
-
-  always_comb begin
-    case (bus_q)
-      BusHost: begin
-        arready = host_arready_i;
-        awready = host_awready_i;
-        wready = host_wready_i;
-        rvalid = host_rvalid_i;
-        rlast = host_rlast_i;
-        rerr = host_rresp_i != 2'b00;
-        bvalid = host_bvalid_i;
-        berr = host_bresp_i != 2'b00;
-        rdata = host_rdata_i;
-      end
-      BusDram: begin
-        arready = dram_arready_i;
-        awready = dram_awready_i;
-        wready = dram_wready_i;
-        rvalid = dram_rvalid_i;
-        rlast = dram_rlast_i;
-        rerr = dram_rresp_i != 2'b00;
-        bvalid = dram_bvalid_i;
-        berr = dram_bresp_i != 2'b00;
-        rdata = dram_rdata_i;
-      end
-      default: begin
-        arready = oc_arready;
-        awready = oc_awready;
-        wready = oc_wready;
-        rvalid = oc_rvalid;
-        rlast = oc_rlast;
-        rerr = 1'b0;
-        bvalid = oc_bvalid;
-        berr = 1'b0;
-        rdata = oc_rdata;
-      end
-    endcase
-  end
-
-  assign host_arvalid_o = arvalid_q && bus_q == BusHost;
-  assign host_araddr_o = axaddr_q;
-  assign host_arlen_o = axlen_q;
-  assign host_arsize_o = narrow_q ? 3'd3 : 3'd6;
-  assign host_rready_o = rready && bus_q == BusHost;
-  assign host_awvalid_o = awvalid_q && bus_q == BusHost;
-  assign host_awaddr_o = axaddr_q;
-  assign host_awlen_o = axlen_q;
-  assign host_wvalid_o = wvalid_q && bus_q == BusHost;
-  assign host_wdata_o = wdata_q;
-  assign host_wstrb_o = wstrb_q;
-  assign host_wlast_o = wlast_q;
-  assign host_bready_o = bready && bus_q == BusHost;
-
-  assign dram_arvalid_o = arvalid_q && bus_q == BusDram;
-  assign dram_araddr_o = axaddr_q;
-  assign dram_arlen_o = axlen_q;
-  assign dram_rready_o = rready && bus_q == BusDram;
-  assign dram_awvalid_o = awvalid_q && bus_q == BusDram;
-  assign dram_awaddr_o = axaddr_q;
-  assign dram_awlen_o = axlen_q;
-  assign dram_wvalid_o = wvalid_q && bus_q == BusDram;
-  assign dram_wdata_o = wdata_q;
-  assign dram_wstrb_o = wstrb_q;
-  assign dram_wlast_o = wlast_q;
-  assign dram_bready_o = bready && bus_q == BusDram;
+  assign ar_ready = {oc_arready, dram_arready_i, host_arready_i};
+  assign r_valid = {oc_rvalid, dram_rvalid_i, host_rvalid_i};
+  assign r_data = {oc_rdata, dram_rdata_i, host_rdata_i};
+  assign r_err = {1'b0, dram_rresp_i != 2'b00, host_rresp_i != 2'b00};
+  assign aw_ready = {oc_awready, dram_awready_i, host_awready_i};
+  assign w_ready = {oc_wready, dram_wready_i, host_wready_i};
+  assign b_valid = {oc_bvalid, dram_bvalid_i, host_bvalid_i};
+  assign b_err = {1'b0, dram_bresp_i != 2'b00, host_bresp_i != 2'b00};
 
   csrec_onchip #(
     .Bytes(OnchipBytes)
   ) u_onchip (
     .clk_i,
     .rst_ni,
-    .arvalid_i(arvalid_q && bus_q == BusOnchip),
+    .arvalid_i(ar_valid[2]),
     .arready_o(oc_arready),
-    .araddr_i (axaddr_q[OnchipW-1:6]),
-    .arlen_i  (axlen_q),
+    .araddr_i (ar_addr[128+6+:OnchipW-6]),
+    .arlen_i  (ar_len[16+:8]),
     .rvalid_o (oc_rvalid),
-    .rready_i (rready && bus_q == BusOnchip),
+    .rready_i (r_ready[2]),
     .rdata_o  (oc_rdata),
     .rlast_o  (oc_rlast),
-    .awvalid_i(awvalid_q && bus_q == BusOnchip),
+    .awvalid_i(aw_valid[2]),
     .awready_o(oc_awready),
-    .awaddr_i (axaddr_q[OnchipW-1:6]),
-    .wvalid_i (wvalid_q && bus_q == BusOnchip),
+    .awaddr_i (aw_addr[128+6+:OnchipW-6]),
+    .wvalid_i (w_valid[2]),
     .wready_o (oc_wready),
-    .wdata_i  (wdata_q),
-    .wstrb_i  (wstrb_q),
-    .wlast_i  (wlast_q),
+    .wdata_i  (w_data[1024+:512]),
+    .wstrb_i  (w_strb[128+:64]),
+    .wlast_i  (w_last[2]),
     .bvalid_o (oc_bvalid),
-    .bready_i (bready && bus_q == BusOnchip)
+    .bready_i (b_ready[2])
   );
 
-  // ------------------------------------------------------------- packing
-  // pack_q collects fill_q bytes, lowest first: of read beats until 64 are there for the
-  // client, of the client's write data until a beat's worth is there for the bus.
-  logic [1023:0] pack_q;
-  logic [6:0]    fill_q;     // 0..127
-  logic [63:0]   wleft_q;    // bytes the writing client still has to give
-  logic          rvalid_q, rlast_q;
-  logic [511:0]  rdata_q;
-  logic          err_q;
+  // ------------------------------------------------------------------- rings
+  // One RAM for all: a beat a cycle comes from the buses, in turn, and one goes to a client.
+  logic [511:0]    ring_q [0:(1<<CliW)*RingBeats-1];
+  logic            put, put_beat, put_end, put_err;
+  logic [1:0]      put_bus;
+  logic [RingW-1:0] put_ring;
+  logic [511:0]    put_data;
+  logic [CliW-1:0] put_client;
+  logic [SlotW-1:0] put_slot;
 
-  logic        client_rready, client_wvalid;
-  logic [511:0] client_wdata;
+  csrec_rr #(
+    .Num(NumBuses)
+  ) u_put (
+    .clk_i,
+    .rst_ni,
+    .req_i (out_valid),
+    .take_i(put),
+    .any_o (put),
+    .pick_o(put_bus)
+  );
+
   always_comb begin
-    client_rready = 1'b0;
-    client_wvalid = 1'b0;
-    for (int unsigned i = 0; i < NumClients; i++) begin
-      if (sel_q == SelW'(i)) begin
-        client_rready = rd_ready_i[i];
-        client_wvalid = wr_valid_i[i];
+    put_beat = 1'b0;
+    put_end = 1'b0;
+    put_err = 1'b0;
+    put_ring = '0;
+    put_data = '0;
+    put_client = '0;
+    put_slot = '0;
+    out_ready = '0;
+    for (int unsigned b = 0; b < NumBuses; b++) begin
+      if (put && put_bus == 2'(b)) begin
+        out_ready[b] = 1'b1;
+        put_beat = out_beat[b];
+        put_end = out_end[b];
+        put_err = out_err[b];
+        put_ring = out_ring[RingW*b+:RingW];
+        put_data = out_data[512*b+:512];
+        put_client = out_client[CliW*b+:CliW];
+        put_slot = out_slot[SlotW*b+:SlotW];
       end
     end
   end
-  always_comb begin
-    client_wdata = '0;
-    if (state_q == StWriteW && client_wvalid) client_wdata = wr_data_i[512*sel_q+:512];
+
+  // ----------------------------------------------------------------- clients
+  logic [NumClients-1:0]       head_valid, head_data, head_last, head_rsp, head_take;
+  logic [NumClients*8-1:0]     head_status;
+  logic [NumClients*RingW-1:0] head_ring;
+
+  for (genvar c = 0; c < NumClients; c++) begin : gen_client
+    logic [3:0] end_valid;
+    assign end_valid = {wend_valid[2] && wend_client[2*CliW+:CliW] == CliW'(c),
+                        wend_valid[1] && wend_client[CliW+:CliW] == CliW'(c),
+                        wend_valid[0] && wend_client[0+:CliW] == CliW'(c),
+                        put && put_end && put_client == CliW'(c)};
+
+    csrec_mmu_port #(
+      .Slots(Deep[c] ? Slots : FewSlots),
+      .SlotW(SlotW),
+      .Beats(RingBeats)
+    ) u_port (
+      .clk_i,
+      .rst_ni,
+      .req_valid_i  (req_valid_i[c]),
+      .req_op_i     (req_op_i[2*c+:2]),
+      .req_key_i    (req_key_i[32*c+:32]),
+      .req_len_i    (req_len_i[64*c+:13]),
+      .can_o        (can[c]),
+      .take_i       (take[c]),
+      .slot_o       (take_slot[SlotW*c+:SlotW]),
+      .ring_o       (take_ring[RingW*c+:RingW]),
+      .stat_valid_i (chk_valid && chk_client == CliW'(c)),
+      .stat_slot_i  (chk_slot),
+      .stat_status_i(chk_status),
+      .stat_end_i   (!chk_go),
+      .beat_valid_i (put && put_beat && put_client == CliW'(c)),
+      .beat_ring_i  (put_ring),
+      .end_valid_i  (end_valid),
+      .end_slot_i   ({wend_slot, put_slot}),
+      .end_err_i    ({wend_err, put_err}),
+      .head_valid_o (head_valid[c]),
+      .head_data_o  (head_data[c]),
+      .head_last_o  (head_last[c]),
+      .head_rsp_o   (head_rsp[c]),
+      .head_status_o(head_status[8*c+:8]),
+      .head_ring_o  (head_ring[RingW*c+:RingW]),
+      .head_take_i  (head_take[c]),
+      .drain_i      (tbl_done && tbl_op_i[1]),
+      .drained_o    (drained[c])
+    );
   end
 
-  // Bytes of the bus beat at addr_q: nbeat from lane addr_q[5:0] on.
-  logic [6:0] nbeat, nlane;
-  logic [7:0] beats_less_1;  // of the whole segment
-  assign beats_less_1 = 8'((13'(addr_q[5:0]) + seg_q - 13'd1) >> 6);
-  assign nlane = 7'd64 - {1'b0, addr_q[5:0]};
-  assign nbeat = 13'(nlane) < seg_q ? nlane : seg_q[6:0];
+  // ---------------------------------------------------------------- delivery
+  // What goes to a client next, chosen a cycle ahead so that the RAM can be read.
+  logic                  give_any, give_free, give_valid_q, give_data_q, give_rsp_q;
+  logic [CliW-1:0]       give_client_q, give;
+  logic [$clog2(NumClients)-1:0] give_pick;
+  logic [NumClients-1:0] want;
+  assign want = head_valid & (~head_data | rd_ready_i);
 
-  function automatic logic [63:0] ones(input logic [6:0] n);
-    ones = n[6] ? '1 : ~(64'hffff_ffff_ffff_ffff << n[5:0]);
-  endfunction
+  csrec_rr #(
+    .Num(NumClients)
+  ) u_give (
+    .clk_i,
+    .rst_ni,
+    .req_i (want),
+    .take_i(give_any && give_free),
+    .any_o (give_any),
+    .pick_o(give_pick)
+  );
 
-  logic          rd_free, rd_beat;
-  logic [1023:0] pack_in;
-  assign rd_free = !rvalid_q || client_rready;
-  assign rready = (state_q == StReadR && (raw_q || rd_free || err_q)) || state_q == StWalkR;
-  assign rd_beat = state_q == StReadR && rvalid && rready;
-  // The beat's bytes moved down, what is not ours cleared, put behind what is there.
-  logic [511:0] beat_low;
-  logic [63:0]  beat_keep;
+  assign give = CliW'(give_pick);
+
+  logic             pick_data, pick_last, pick_rsp, give_ready;
+  logic [7:0]       pick_status;
+  logic [RingW-1:0] pick_ring;
   always_comb begin
-    pack_in = pack_q;
-    beat_low = '0;
-    beat_keep = '0;
-    if (rd_beat) begin
-      beat_low = rdata >> {addr_q[5:0], 3'b000};
-      beat_keep = ones(nbeat);
-      for (int unsigned i = 0; i < 64; i++) begin
-        if (!beat_keep[i]) beat_low[8*i+:8] = 8'h00;
-      end
-      pack_in = pack_q | 1024'(beat_low) << {fill_q[5:0], 3'b000};
-    end
-  end
-
-  logic wr_take, wr_put, wr_free;
-  assign wr_free = !wvalid_q || wready;
-  assign wr_put = state_q == StWriteW && seg_q != '0 && fill_q >= nbeat && wr_free;
-  assign wr_take = state_q == StWriteW && seg_q != '0 && fill_q < nbeat && !raw_q;
-  always_comb begin
-    wr_ready_o = '0;
-    rd_valid_o = '0;
+    head_take = '0;
+    pick_data = 1'b0;
+    pick_last = 1'b0;
+    pick_rsp = 1'b0;
+    pick_status = '0;
+    pick_ring = '0;
+    give_ready = 1'b0;
     for (int unsigned i = 0; i < NumClients; i++) begin
-      wr_ready_o[i] = wr_take && sel_q == SelW'(i);
-      rd_valid_o[i] = rvalid_q && sel_q == SelW'(i);
+      if (give_any && give == CliW'(i)) begin
+        head_take[i] = give_free;
+        pick_data = head_data[i];
+        pick_last = head_last[i];
+        pick_rsp = head_rsp[i];
+        pick_status = head_status[8*i+:8];
+        pick_ring = head_ring[RingW*i+:RingW];
+      end
+      if (give_client_q == CliW'(i)) give_ready = rd_ready_i[i];
     end
   end
-  assign rd_data_o = rdata_q;
-  assign rd_last_o = rlast_q;
-  assign raw_rdata_o = rdata_q;
-  assign bready = state_q == StWriteB && !awvalid_q;
 
-  // ------------------------------------------------------------------- FSM
+  assign give_free = !give_valid_q || !give_data_q || give_ready;
+
   always_ff @(posedge clk_i) begin
-    if (arvalid_q && arready) arvalid_q <= 1'b0;
-    if (awvalid_q && awready) awvalid_q <= 1'b0;
-    if (wvalid_q && wready) wvalid_q <= 1'b0;
-    if (client_rready) rvalid_q <= 1'b0;
+    if (give_free) begin
+      give_valid_q <= give_any && (pick_data || pick_rsp);
+      give_data_q <= pick_data;
+      give_rsp_q <= pick_rsp;
+      give_client_q <= give;
+      rd_last_o <= pick_last;
+      rsp_status_o <= pick_status;
+      if (give_any && pick_data) rd_data_o <= ring_q[{give, pick_ring}];
+    end
+    if (put && put_beat) ring_q[{put_client, put_ring}] <= put_data;
+    if (!rst_ni) give_valid_q <= 1'b0;
+  end
 
-    case (state_q)
-      StIdle: begin
-        if (pick_any) begin
-          sel_q <= pick;
-          state_q <= StTake;
-        end
-        pack_q <= '0;
-        fill_q <= '0;
-        err_q <= 1'b0;
-        raw_q <= 1'b0;
-        status_q <= csrec_pkg::ST_OK;
-      end
-
-      StTake: begin
-        if (sel_q == SelW'(TblIdx)) begin
-          key_q <= {tbl_gen_i, tbl_index_i};
-          state_q <= StLook;
-        end else if (sel_q == SelW'(RawIdx)) begin
-          raw_q <= 1'b1;
-          bus_q <= BusHost;
-          addr_q <= raw_addr_i;
-          left_q <= raw_write_i ? 64'd16 : 64'd64;
-          seg_q <= raw_write_i ? 13'd16 : 13'd64;
-          pack_q <= raw_write_i ? 1024'(raw_wdata_i) : '0;
-          fill_q <= raw_write_i ? 7'd16 : 7'd0;
-          wleft_q <= '0;
-          state_q <= raw_write_i ? StWrite : StRead;
-        end else begin
-          op_q <= req_op_i[2*sel_q+:2];
-          onchip_q <= req_onchip_i[sel_q];
-          key_q <= req_key_i[32*sel_q+:32];
-          pos_q <= req_off_i[64*sel_q+:64];
-          left_q <= req_len_i[64*sel_q+:64];
-          wleft_q <= req_len_i[64*sel_q+:64];
-          domain_q <= req_domain_i[16*sel_q+:16];
-          state_q <= StLook;
-        end
-      end
-
-      StLook: begin
-        entry_q <= table_q[key_q[RegW-1:0]];
-        entry_used_q <= used_q[key_q[RegW-1:0]];
-        state_q <= sel_q == SelW'(TblIdx) ? StTable : StCheck;
-      end
-
-      StCheck: begin
-        status_q <= check;
-        case (e_kind)
-          csrec_pkg::REGION_DRAM[1:0]: bus_q <= BusDram;
-          csrec_pkg::REGION_ONCHIP[1:0]: bus_q <= BusOnchip;
-          default: bus_q <= BusHost;
-        endcase
-        if (check != csrec_pkg::ST_OK || op_q == csrec_pkg::MEM_CHECK_RD ||
-            op_q == csrec_pkg::MEM_CHECK_WR) begin
-          state_q <= StRsp;
-        end else begin
-          state_q <= StSeg;
-        end
-      end
-
-      StSeg: begin
-        walk2_q <= 1'b0;
-        addr_q <= flat;
-        seg_q <= min13(left_q, to_4k(flat[11:0]));
-        // Levels are 0 but in HOST regions.
-        if (e_levels == 2'd0) begin
-          state_q <= write ? StWrite : StRead;
-        end else begin
-          list_q <= e_base + {top_index, 3'd0};
-          state_q <= StWalk;
-        end
-      end
-
-      StWalk: begin
-        arvalid_q <= 1'b1;
-        narrow_q <= 1'b1;
-        axlen_q <= '0;
-        axaddr_q <= list_q;
-        seg_len_q <= 13'd8;
-        state_q <= StWalkR;
-      end
-
-      StWalkR: begin
-        if (rvalid) begin
-          narrow_q <= 1'b0;
-          if (rerr) begin
-            status_q <= csrec_pkg::ST_BUS_ERROR;
-            state_q <= StRsp;
-          end else if (e_levels == 2'd2 && !walk2_q) begin
-            walk2_q <= 1'b1;
-            list_q <= page | {52'd0, page_index[8:0], 3'd0};
-            state_q <= StWalk;
-          end else begin
-            addr_q <= byte_addr;
-            seg_q <= min13(left_q, to_4k(byte_addr[11:0]));
-            state_q <= write ? StWrite : StRead;
-          end
-        end
-      end
-
-      StRead: begin
-        arvalid_q <= 1'b1;
-        axaddr_q <= {addr_q[63:6], 6'd0};
-        axlen_q <= beats_less_1;
-        seg_len_q <= seg_q;
-        state_q <= StReadR;
-      end
-
-      StReadR: begin
-        if (rd_beat) begin
-          addr_q <= {addr_q[63:6] + 58'd1, 6'd0};
-          seg_q <= seg_q - 13'(nbeat);
-          pos_q <= pos_q + 64'(nbeat);
-          left_q <= left_q - 64'(nbeat);
-          if (rerr) begin
-            err_q <= 1'b1;
-            status_q <= csrec_pkg::ST_BUS_ERROR;
-          end
-          if (!rerr && !err_q) begin
-            pack_q <= pack_in;
-            fill_q <= fill_q + nbeat;
-            // Enough for an output beat, or the last bytes there are.
-            if (fill_q + nbeat >= 7'd64 || left_q == 64'(nbeat)) begin
-              rvalid_q <= !raw_q;
-              rdata_q <= pack_in[511:0];
-              rlast_q <= left_q == 64'(nbeat) && fill_q + nbeat <= 7'd64;
-              pack_q <= pack_in >> 512;
-              fill_q <= fill_q + nbeat >= 7'd64 ? fill_q + nbeat - 7'd64 : '0;
-            end
-          end
-          if (rlast) begin
-            if (rerr || err_q) state_q <= StRsp;
-            else if (left_q != 64'(nbeat)) state_q <= StSeg;
-            else if (fill_q + nbeat > 7'd64) state_q <= StFlush;
-            else state_q <= StRsp;
-          end
-        end
-      end
-
-      StFlush: begin
-        if (rd_free) begin
-          rvalid_q <= 1'b1;
-          rdata_q <= pack_q[511:0];
-          rlast_q <= 1'b1;
-          state_q <= StRsp;
-        end
-      end
-
-      StWrite: begin
-        awvalid_q <= 1'b1;
-        axaddr_q <= {addr_q[63:6], 6'd0};
-        axlen_q <= beats_less_1;
-        seg_len_q <= seg_q;
-        state_q <= StWriteW;
-      end
-
-      StWriteW: begin
-        if (wr_take && client_wvalid) begin
-          pack_q <= pack_q | 1024'(client_wdata) << {fill_q[5:0], 3'b000};
-          fill_q <= fill_q + (wleft_q < 64'd64 ? wleft_q[6:0] : 7'd64);
-          wleft_q <= wleft_q - (wleft_q < 64'd64 ? wleft_q : 64'd64);
-        end
-        if (wr_put) begin
-          wvalid_q <= 1'b1;
-          wdata_q <= 512'(pack_q[511:0] << {addr_q[5:0], 3'b000});
-          wstrb_q <= ones(nbeat) << addr_q[5:0];
-          wlast_q <= seg_q == 13'(nbeat);
-          pack_q <= pack_q >> {nbeat, 3'b000};
-          fill_q <= fill_q - nbeat;
-          addr_q <= {addr_q[63:6] + 58'd1, 6'd0};
-          seg_q <= seg_q - 13'(nbeat);
-          pos_q <= pos_q + 64'(nbeat);
-          left_q <= left_q - 64'(nbeat);
-        end
-        if (seg_q == '0 && wvalid_q && wready) state_q <= StWriteB;
-      end
-
-      StWriteB: begin
-        if (bvalid && bready) begin
-          if (berr) status_q <= csrec_pkg::ST_BUS_ERROR;
-          state_q <= berr || left_q == '0 ? StRsp : StSeg;
-        end
-      end
-
-      StTable: begin
-        // tbl_*_i are held until the answer
-        if (tbl_op_i == TblSet) begin
-          table_q[key_q[RegW-1:0]] <= {tbl_gen_i, tbl_kind_i, tbl_rights_i, tbl_domain_i,
-                                       tbl_base_i, tbl_size_i, tbl_levels_i, tbl_shift_i,
-                                       tbl_page_off_i};
-          used_q[key_q[RegW-1:0]] <= 1'b1;
-        end
-        if (tbl_op_i == TblInval) used_q[key_q[RegW-1:0]] <= 1'b0;
-        if (tbl_op_i == TblInvalAll) used_q <= '0;
-        state_q <= StRsp;
-      end
-
-      // A client takes its last beat before it gets the answer.
-      StRsp: if (!rvalid_q) state_q <= StIdle;
-
-      default: state_q <= StIdle;
-    endcase
-
-    if (!rst_ni) begin
-      state_q <= StIdle;
-      sel_q <= '0;
-      used_q <= '0;
-      arvalid_q <= 1'b0;
-      awvalid_q <= 1'b0;
-      wvalid_q <= 1'b0;
-      rvalid_q <= 1'b0;
-      narrow_q <= 1'b0;
+  always_comb begin
+    for (int unsigned i = 0; i < NumClients; i++) begin
+      rd_valid_o[i] = give_valid_q && give_data_q && give_client_q == CliW'(i);
+      rsp_valid_o[i] = give_valid_q && give_rsp_q && give_client_q == CliW'(i) && give_free;
     end
   end
 
-  // ---------------------------------------------------------------- events
-  // A burst's bytes are counted when its AR or AW goes out.
-  assign ev_host_rd_o = arvalid_q && arready && bus_q == BusHost ? seg_len_q : '0;
-  assign ev_dram_rd_o = arvalid_q && arready && bus_q == BusDram ? seg_len_q : '0;
-  assign ev_host_wr_o = awvalid_q && awready && bus_q == BusHost ? seg_len_q : '0;
-  assign ev_dram_wr_o = awvalid_q && awready && bus_q == BusDram ? seg_len_q : '0;
-  assign ev_progress_o = (arvalid_q && arready) || (awvalid_q && awready) ||
-                         (rvalid && rready) || (wvalid_q && wready) || (bvalid && bready) ||
-                         state_q == StTake;
+  // ------------------------------------------------------------------ events
+  assign ev_host_rd_o = ev_rd[12:0];
+  assign ev_dram_rd_o = ev_rd[13+:13];
+  assign ev_host_wr_o = ev_wr[12:0];
+  assign ev_dram_wr_o = ev_wr[13+:13];
+  assign ev_progress_o = ev_any != '0 || any || give_any;
+
+  logic unused;
+  assign unused = &{1'b0, host_rlast_i, dram_rlast_i, oc_rlast, raw_ready, raw_rsp_valid,
+                    raw_rsp_err, raw_rdata, ev_rd, ev_wr, ar_size, ar_addr, aw_addr, aw_len};
 
 endmodule
 
