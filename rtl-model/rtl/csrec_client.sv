@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // An engine's end of a mem client port (rtl/README.md): holds the request until it is
-// taken, keeps at most four outstanding, and remembers by a tag what each was for.
+// taken, keeps at most Slots outstanding, and remembers by a tag what each was for.
 //
 // in_*: one request; its tag comes back as rd_tag_o while its data arrives and as
 // rsp_tag_o with its response. The first response that is not OK is kept in fail_*
@@ -10,7 +10,8 @@
 `default_nettype none
 
 module csrec_client #(
-  parameter int unsigned TagW = 3
+  parameter int unsigned TagW  = 3,
+  parameter int unsigned Slots = 4    // power of two; csrec_mmu takes 8 of most clients
 ) (
   input  wire             clk_i,
   input  wire             rst_ni,
@@ -46,6 +47,8 @@ module csrec_client #(
   output wire  [TagW-1:0] fail_tag_o
 );
 
+  localparam int unsigned W = $clog2(Slots);
+
   logic             valid_q;
   logic       [1:0] op_q;
   logic             onchip_q;
@@ -53,19 +56,20 @@ module csrec_client #(
   logic      [63:0] off_q, len_q;
 
   // Tags of what is outstanding, and of the READs among it whose data is to come.
-  logic [4*TagW-1:0] tags_q, rd_tags_q;
-  logic        [1:0] put_q, get_q, rd_put_q, rd_get_q;
-  logic        [2:0] count_q;
+  logic   [TagW-1:0] tags_q [0:Slots-1];
+  logic   [TagW-1:0] rd_tags_q [0:Slots-1];
+  logic      [W-1:0] put_q, get_q, rd_put_q, rd_get_q;
+  logic        [W:0] count_q;
 
   logic              fail_q;
   logic        [7:0] fail_status_q;
   logic   [TagW-1:0] fail_tag_q;
 
-  assign in_ready_o    = count_q != 3'd4 && (!valid_q || req_ready_i);
-  assign rd_tag_o      = rd_tags_q[rd_get_q*TagW +: TagW];
-  assign rsp_tag_o     = tags_q[get_q*TagW +: TagW];
+  assign in_ready_o    = !count_q[W] && (!valid_q || req_ready_i);
+  assign rd_tag_o      = rd_tags_q[rd_get_q];
+  assign rsp_tag_o     = tags_q[get_q];
   assign write_taken_o = valid_q && req_ready_i && op_q == csrec_pkg::MEM_WRITE;
-  assign idle_o        = count_q == 3'd0;
+  assign idle_o        = count_q == '0;
   assign fail_o        = fail_q;
   assign fail_status_o = fail_status_q;
   assign fail_tag_o    = fail_tag_q;
@@ -92,11 +96,11 @@ module csrec_client #(
       if (put) valid_q <= 1'b1;
       else if (req_ready_i) valid_q <= 1'b0;
 
-      count_q <= count_q + {2'd0, put} - {2'd0, rsp_valid_i};
-      if (put) put_q <= put_q + 2'd1;
-      if (rsp_valid_i) get_q <= get_q + 2'd1;
-      if (put && in_op_i == csrec_pkg::MEM_READ) rd_put_q <= rd_put_q + 2'd1;
-      if (rd_end_i) rd_get_q <= rd_get_q + 2'd1;
+      count_q <= count_q + (W+1)'(put) - (W+1)'(rsp_valid_i);
+      if (put) put_q <= put_q + 1'b1;
+      if (rsp_valid_i) get_q <= get_q + 1'b1;
+      if (put && in_op_i == csrec_pkg::MEM_READ) rd_put_q <= rd_put_q + 1'b1;
+      if (rd_end_i) rd_get_q <= rd_get_q + 1'b1;
 
       if (rsp_valid_i && rsp_status_i != csrec_pkg::ST_OK) fail_q <= 1'b1;
       if (clear_i) begin
@@ -114,8 +118,8 @@ module csrec_client #(
       key_q                       <= in_key_i;
       off_q                       <= in_off_i;
       len_q                       <= in_len_i;
-      tags_q[put_q*TagW +: TagW]  <= in_tag_i;
-      if (in_op_i == csrec_pkg::MEM_READ) rd_tags_q[rd_put_q*TagW +: TagW] <= in_tag_i;
+      tags_q[put_q]               <= in_tag_i;
+      if (in_op_i == csrec_pkg::MEM_READ) rd_tags_q[rd_put_q] <= in_tag_i;
     end
     if (rsp_valid_i && !fail_q) begin
       fail_status_q <= rsp_status_i;

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // EMB: sums of table rows over bags (REFERENCE.md, section 4). desc_* is the start side
-// of csrec_desc, req/rd/wr/rsp one mem client port, done_* the completion; see
-// rtl/README.md.
+// of csrec_desc, done_* the completion; see rtl/README.md. Three mem client ports, so that
+// what one memory is slow to give does not hold up what another has ready: row_* rows (and
+// the checks), idx_* offsets, ids and weights, out_* what is written.
 //
 // csrec_bag_walk yields rows in order. The front end asks for each as soon as there is
-// room for its data and puts an entry in the item queue; the back end adds row after
-// row and hands complete bags to the writer, while the next bag goes to the other bank
-// of sums. Nothing that arrives ever waits for anything that was not yet requested, so
-// the port cannot lock up. A row is used only after its READ has ended well.
+// room for its data, up to Rows of them, over as many bags as it takes, and puts an entry in
+// the item queue; the back end adds a beat of 16 elements a cycle, in order, in csrec_emb_sum.
+// Each bag has a bank of sums, from its first row until it is written out; a bag is written
+// when its last sum is in place, while those behind it are added up. Nothing that arrives ever
+// waits for anything that was not yet requested, so the ports cannot lock up. A row is used
+// only after its READ has ended well.
 //
-// A failed access or an abort ends the command at once: bags handed to the writer before
-// are written, or being written when that is what failed, the others are not.
+// A failed access or an abort ends the command at once: bags whose WRITE was requested
+// before are written, the others are not.
+//
+// Steady state: a row takes the larger of its beats and, if it has less than FP_LAT of them,
+// FP_LAT cycles, since its sums wait for those of the row before it (in another bag, its beats).
 `default_nettype none
 
 module csrec_emb #(
   /* verilator lint_off UNUSEDPARAM */
   parameter int unsigned MaxDim  = 256,  // multiple of 16
+  parameter int unsigned Rows    = 64,   // in flight, power of two
+  parameter int unsigned Banks   = 8,    // power of two
   parameter int unsigned MaxVecs = 64,   // this and MaxRank: as the other engines have
   parameter int unsigned MaxRank = 32
   /* verilator lint_on UNUSEDPARAM */
@@ -37,33 +45,60 @@ module csrec_emb #(
   output wire    [15:0] done_field_o,
   output wire    [63:0] done_detail_o,
 
-  output wire           req_valid_o,
-  input  wire           req_ready_i,
-  output wire     [1:0] req_op_o,
-  output wire           req_onchip_o,
-  output wire    [31:0] req_key_o,
-  output wire    [63:0] req_off_o,
-  output wire    [63:0] req_len_o,
-  output wire    [15:0] req_domain_o,
-  input  wire           rd_valid_i,
-  output wire           rd_ready_o,
+  output wire    [15:0] req_domain_o,  // these are the same for all three
   input  wire   [511:0] rd_data_i,
-  input  wire           rd_last_i,
-  output wire           wr_valid_o,
-  input  wire           wr_ready_i,
-  output wire   [511:0] wr_data_o,
-  input  wire           rsp_valid_i,
   input  wire     [7:0] rsp_status_i,
+
+  output wire           row_req_valid_o,
+  input  wire           row_req_ready_i,
+  output wire     [1:0] row_req_op_o,
+  output wire    [31:0] row_req_key_o,
+  output wire    [63:0] row_req_off_o,
+  output wire    [63:0] row_req_len_o,
+  input  wire           row_rd_valid_i,
+  output wire           row_rd_ready_o,
+  input  wire           row_rd_last_i,
+  input  wire           row_rsp_valid_i,
+
+  output wire           idx_req_valid_o,
+  input  wire           idx_req_ready_i,
+  output wire     [1:0] idx_req_op_o,
+  output wire    [31:0] idx_req_key_o,
+  output wire    [63:0] idx_req_off_o,
+  output wire    [63:0] idx_req_len_o,
+  input  wire           idx_rd_valid_i,
+  output wire           idx_rd_ready_o,
+  input  wire           idx_rd_last_i,
+  input  wire           idx_rsp_valid_i,
+
+  output wire           out_req_valid_o,
+  input  wire           out_req_ready_i,
+  output wire     [1:0] out_req_op_o,
+  output wire    [31:0] out_req_key_o,
+  output wire    [63:0] out_req_off_o,
+  output wire    [63:0] out_req_len_o,
+  output wire           out_wr_valid_o,
+  input  wire           out_wr_ready_i,
+  output wire   [511:0] out_wr_data_o,
+  input  wire           out_rsp_valid_i,
 
   output wire           rows_o
 );
 
-  localparam int unsigned Lanes     = 4;
   localparam int unsigned RowBeats  = MaxDim / 16;
   localparam int unsigned BeatsW    = $clog2(RowBeats + 1);
-  localparam int unsigned FifoW     = $clog2(4 * RowBeats);
+  localparam int unsigned FifoW     = $clog2(4 * RowBeats > 2 * Rows ? 4 * RowBeats : 2 * Rows);
   localparam int unsigned FifoBeats = 2 ** FifoW;  // its pointers wrap by themselves
-  localparam int unsigned Items     = 8;
+  localparam int unsigned ItemsW    = $clog2(Rows);
+  localparam int unsigned BankW     = $clog2(Banks);
+  localparam int unsigned Writes    = 8;  // requested and not answered
+
+  if (Rows < 8 || (Rows & (Rows - 1)) != 0) begin : gen_bad_rows
+    $error("Rows: power of two, from 8");
+  end
+  if (Banks < 2 || Banks > Writes || (Banks & (Banks - 1)) != 0) begin : gen_bad_banks
+    $error("Banks: power of two, 2..8");
+  end
 
   // Operands, in the order of their checks, and tags of the mem client's requests
   localparam logic [2:0] OpndTable   = 3'd0;
@@ -187,9 +222,13 @@ module csrec_emb #(
 
   // An operand: of opnd_q while checking, of the failed request when that is done
   logic  [2:0] opnd_q;
-  wire         fail;
-  wire   [7:0] fail_status;
-  wire   [2:0] fail_tag;
+  wire         row_fail, idx_fail, out_fail;
+  wire   [7:0] row_fail_status, idx_fail_status, out_fail_status;
+  wire   [2:0] row_fail_tag, idx_fail_tag;
+  wire         fail        = row_fail || idx_fail || out_fail;
+  wire   [7:0] fail_status = row_fail ? row_fail_status :
+                             idx_fail ? idx_fail_status : out_fail_status;
+  wire   [2:0] fail_tag    = row_fail ? row_fail_tag : idx_fail ? idx_fail_tag : OpndOut;
   wire   [2:0] opnd = fail ? fail_tag : opnd_q;
   logic [31:0] opnd_key;
   logic [63:0] opnd_off;
@@ -249,12 +288,12 @@ module csrec_emb #(
   wire        running = state_q == StRun;
   wire        start;      // enter StRun
   wire        walk_req_valid;
-  logic       walk_req_ready;
+  wire        walk_req_ready;
   wire  [1:0] walk_req_sel;
   wire [63:0] walk_req_off;
   wire [12:0] walk_req_len;
-  wire  [2:0] rd_tag;
-  wire  [1:0] walk_beat_sel = rd_tag == OpndIds ? 2'd1 : rd_tag == OpndWeights ? 2'd2 : 2'd0;
+  wire  [2:0] walk_tag;  // of the beat that comes
+  wire  [1:0] walk_beat_sel = walk_tag == OpndIds ? 2'd1 : walk_tag == OpndWeights ? 2'd2 : 2'd0;
   wire        walk_valid, walk_ready, walk_empty, walk_end, walk_first, walk_last;
   wire [31:0] walk_id, walk_weight;
   wire  [7:0] end_status;
@@ -276,7 +315,7 @@ module csrec_emb #(
     .req_sel_o     (walk_req_sel),
     .req_off_o     (walk_req_off),
     .req_len_o     (walk_req_len),
-    .beat_valid_i  (rd_valid_i && rd_tag != OpndTable),
+    .beat_valid_i  (idx_rd_valid_i),
     .beat_sel_i    (walk_beat_sel),
     .beat_i        (rd_data_i),
     .item_valid_o  (walk_valid),
@@ -304,8 +343,7 @@ module csrec_emb #(
   logic                  next_end_q;
   wire                   next_row = !next_end_q && !next_q[34];
   wire                   next_go;
-  wire                   row_req_valid;
-  logic                  row_req_ready;
+  wire                   fetch_valid, fetch_ready;
 
   assign walk_ready = !next_valid_q || next_go;
 
@@ -319,30 +357,30 @@ module csrec_emb #(
   end
 
   // Item queue
-  logic [34:0] item_q [Items];
-  logic        item_end_q [Items];
-  logic  [2:0] item_wr_q, item_rd_q;
-  logic  [3:0] item_fill_q;
-  logic        item_pop;
+  logic       [34:0] item_q [0:Rows-1];
+  logic   [Rows-1:0] item_end_q;
+  logic [ItemsW-1:0] item_wr_q, item_rd_q;
+  logic   [ItemsW:0] item_fill_q;
+  wire               item_room = !item_fill_q[ItemsW];
+  wire               item_pop;
 
   // Row buffer: room is given to a row when it is requested
-  logic         [511:0] fifo_q [FifoBeats];
+  logic         [511:0] fifo_q [0:FifoBeats-1];
   logic   [FifoW-1:0]   fifo_wr_q, fifo_rd_q;
   logic     [FifoW:0]   fifo_room_q, fifo_fill_q;
   logic         [511:0] head_q;
   logic                 head_valid_q;
-  logic           [3:0] rows_ready_q;    // READs of rows that ended well, not yet added
-  wire                  row_beat = rd_valid_i && rd_tag == OpndTable;
+  logic    [ItemsW:0]   rows_ready_q;    // READs of rows that ended well, not yet added
+  wire                  row_beat = row_rd_valid_i;
   wire                  head_load;
-  wire                  part_go, part_last, row_done;  // see Adding
+  wire                  step, row_done;  // see Adding
 
-  assign row_req_valid = next_valid_q && next_row && item_fill_q != 4'(Items) &&
-                         fifo_room_q >= (FifoW+1)'(row_beats);
-  assign next_go       = next_row ? row_req_valid && row_req_ready : item_fill_q != 4'(Items);
+  assign fetch_valid = running && next_valid_q && next_row && item_room &&
+                       fifo_room_q >= (FifoW+1)'(row_beats);
+  assign next_go     = next_row ? fetch_valid && fetch_ready : item_room;
 
-  wire       item_push = running && next_valid_q && next_go;
-  wire [2:0] rsp_tag;
-  wire       row_rsp   = rsp_valid_i && rsp_tag == OpndTable;
+  wire item_push = running && next_valid_q && next_go;
+  wire row_rsp   = running && row_rsp_valid_i && rsp_status_i == csrec_pkg::ST_OK;
 
   always_ff @(posedge clk_i) begin
     if (!running) begin
@@ -351,10 +389,10 @@ module csrec_emb #(
       item_fill_q  <= '0;
       rows_ready_q <= '0;
     end else begin
-      if (item_push) item_wr_q <= item_wr_q + 3'd1;
-      if (item_pop) item_rd_q <= item_rd_q + 3'd1;
-      item_fill_q  <= item_fill_q + 4'(item_push) - 4'(item_pop);
-      rows_ready_q <= rows_ready_q + 4'(row_rsp) - 4'(row_done);
+      if (item_push) item_wr_q <= item_wr_q + 1'b1;
+      if (item_pop) item_rd_q <= item_rd_q + 1'b1;
+      item_fill_q  <= item_fill_q + (ItemsW+1)'(item_push) - (ItemsW+1)'(item_pop);
+      rows_ready_q <= rows_ready_q + (ItemsW+1)'(row_rsp) - (ItemsW+1)'(row_done);
     end
     if (item_push) begin
       item_q[item_wr_q]     <= next_q;
@@ -376,15 +414,14 @@ module csrec_emb #(
                      (FifoW+1)'(head_load);
       fifo_fill_q <= fifo_fill_q + (FifoW+1)'(row_beat) - (FifoW+1)'(head_load);
       if (head_load) head_valid_q <= 1'b1;
-      else if (part_last) head_valid_q <= 1'b0;
+      else if (step) head_valid_q <= 1'b0;
     end
     if (row_beat) fifo_q[fifo_wr_q] <= rd_data_i;
     if (head_load) head_q <= fifo_q[fifo_rd_q];
-    else if (part_go) head_q <= {{(32*Lanes){1'b0}}, head_q[511:32*Lanes]};
   end
 
   // -------------------------------------------------------------------------------
-  // Adding: the head of the item queue, part by part
+  // Adding: the head of the item queue, beat by beat
 
   wire [34:0] item       = item_q[item_rd_q];
   wire        item_valid = item_fill_q != '0;
@@ -393,191 +430,233 @@ module csrec_emb #(
   wire        item_first = item[33];
   wire        item_last  = item[32];
 
-  logic                    bank_q;
-  logic [$clog2(MaxDim/Lanes)-1:0] part_q;      // of the row
-  logic                    bag_done_q;          // the bag waits for the writer
-  logic                    bag_empty_q;
-  wire                     part_ready, acc_idle, bag_go;
-  wire                     part_valid = running && item_valid && !item_end && !item_empty &&
-                                        !bag_done_q && rows_ready_q != '0 && head_valid_q;
-  wire [15:0]              part_next  = 16'(part_q) * 16'(Lanes) + 16'(Lanes);
+  // Banks in the order of the bags. The bag at work has bank_q; used_q of them hold a bag.
+  logic [BankW-1:0] bank_q, ask_q, put_q;  // ask_q: next to be asked for, put_q: to be written
+  logic   [BankW:0] used_q, asked_q;       // asked_q: asked for and not written
+  logic             open_q;                // the bag at work has its bank, and rows to come
+  logic [Banks-1:0] full_q, empty_q;       // its sums are in place; of a bag without ids
+  logic [BeatsW-1:0] part_q;               // beats of the row that are added
+  wire              bank_new;              // a bag takes its bank
+  wire              bank_free;             // a bag is written
+  wire              step_ready, sum_valid, sum_last;
+  wire  [BankW-1:0] sum_bank;
 
-  assign part_go   = part_valid && part_ready;
-  assign part_last = part_go && (part_next >= dim || part_next[3:0] == '0);
-  assign row_done  = part_go && part_next >= dim;
-  assign head_load = fifo_fill_q != '0 && (!head_valid_q || part_last);
+  wire bag_begins = item_first && part_q == '0;
+  wire bank_room  = !used_q[BankW];
+  wire row_ends   = part_q + 1'b1 == row_beats;
+  wire step_valid = running && item_valid && !item_end && !item_empty && rows_ready_q != '0 &&
+                    head_valid_q && (bank_room || !bag_begins);
+  wire empty_go   = running && item_valid && !item_end && item_empty && bank_room;
+
+  assign step      = step_valid && step_ready;
+  assign row_done  = step && row_ends;
+  assign head_load = fifo_fill_q != '0 && (!head_valid_q || step);
   assign rows_o    = row_done;
+  assign item_pop  = row_done || empty_go;
+  assign bank_new  = empty_go || (step && bag_begins);
 
-  wire empty_go = running && item_valid && !item_end && item_empty && !bag_done_q;
-
-  assign item_pop = row_done || empty_go;
-
+  wire write_asked;
   always_ff @(posedge clk_i) begin
-    if (!running) begin
-      bank_q     <= 1'b0;
-      part_q     <= '0;
-      bag_done_q <= 1'b0;
+    if (start) begin
+      bank_q  <= '0;
+      ask_q   <= '0;
+      put_q   <= '0;
+      used_q  <= '0;
+      asked_q <= '0;
+      full_q  <= '0;
+      part_q  <= '0;
+      open_q  <= 1'b0;
     end else begin
       if (row_done) part_q <= '0;
-      else if (part_go) part_q <= part_q + 1'b1;
-      if (empty_go || (row_done && item_last)) bag_done_q <= 1'b1;
-      else if (bag_go) bag_done_q <= 1'b0;
-      if (bag_go) bank_q <= !bank_q;
+      else if (step) part_q <= part_q + 1'b1;
+      if (step) open_q <= !(row_ends && item_last);
+      if (empty_go || (row_done && item_last)) bank_q <= bank_q + 1'b1;
+      used_q  <= used_q + (BankW+1)'(bank_new) - (BankW+1)'(bank_free);
+      asked_q <= asked_q + (BankW+1)'(write_asked) - (BankW+1)'(bank_free);
+      if (write_asked) ask_q <= ask_q + 1'b1;
+      if (bank_free) put_q <= put_q + 1'b1;
+      if (bank_free) full_q[put_q] <= 1'b0;
+      if (sum_valid && sum_last) full_q[sum_bank] <= 1'b1;
+      if (empty_go) full_q[bank_q] <= 1'b1;
     end
-    if (empty_go || row_done) bag_empty_q <= empty_go;
+    if (bank_new) empty_q[bank_q] <= empty_go;
   end
 
   // -------------------------------------------------------------------------------
-  // Writing complete bags
+  // Writing complete bags: asked for in order, and their data given as it is taken
 
-  typedef enum logic [1:0] {WrIdle, WrAsk, WrTaken, WrData} wr_e;
-  wr_e          wr_q;
-  logic  [63:0] wr_off_q;
-  logic         wr_req_ready;
-  wire          write_taken;
-  wire          acc_out_valid;
-  wire          write_rsp = rsp_valid_i && rsp_tag == OpndOut &&
-                            (wr_q == WrTaken || wr_q == WrData);
+  logic       [63:0] wr_off_q;
+  logic [BeatsW-1:0] beat_q;       // of the bag being written
+  logic    [BankW:0] taken_q;      // WRITEs that were taken and have not got all their data
+  wire               write_ready, write_taken, out_idle;
+  wire               write_valid = running && full_q[ask_q] && !asked_q[BankW];
+  wire       [511:0] sums;
+  wire               beat_go   = out_wr_valid_o && out_wr_ready_i;
 
-  // All that is in order waits for the sums to settle: only then is the bag handed over.
-  assign bag_go = running && bag_done_q && acc_idle && wr_q == WrIdle;
+  assign write_asked = write_valid && write_ready;
+  assign bank_free   = beat_go && beat_q + 1'b1 == row_beats;
+  // What was taken gets its data whatever happens; nothing wants it once all are answered.
+  assign out_wr_valid_o = taken_q != '0 && !out_idle;
+  assign out_wr_data_o  = empty_q[put_q] ? '0 : sums;
 
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) begin
-      wr_q <= WrIdle;
+    if (!rst_ni || start) begin
+      beat_q  <= '0;
+      taken_q <= '0;
     end else begin
-      unique case (wr_q)
-        WrIdle: if (bag_go) wr_q <= WrAsk;
-        WrAsk: if (wr_req_ready) wr_q <= WrTaken;
-               else if (!running) wr_q <= WrIdle;
-        WrTaken: if (write_rsp) wr_q <= WrIdle;
-                 else if (write_taken) wr_q <= WrData;
-        default: if (write_rsp) wr_q <= WrIdle;
-      endcase
+      if (bank_free) beat_q <= '0;
+      else if (beat_go) beat_q <= beat_q + 1'b1;
+      taken_q <= taken_q + (BankW+1)'(write_taken) - (BankW+1)'(bank_free);
     end
     if (start) wr_off_q <= out_off;
-    else if (write_rsp) wr_off_q <= wr_off_q + 64'(out_stride);
+    else if (write_asked) wr_off_q <= wr_off_q + 64'(out_stride);
   end
 
-  csrec_bag_acc #(
-    .Lanes  (Lanes),
-    .MaxDim (MaxDim)
-  ) u_acc (
+  csrec_emb_sum #(
+    .MaxDim (MaxDim),
+    .Banks  (Banks),
+    .PartW  (BeatsW)
+  ) u_sum (
     .clk_i       (clk_i),
     .rst_ni      (rst_ni),
-    .in_valid_i  (part_valid),
-    .in_ready_o  (part_ready),
+    .in_valid_i  (step_valid),
+    .in_ready_o  (step_ready),
     .in_bank_i   (bank_q),
-    .in_addr_i   (part_q),
+    .in_part_i   (part_q),
     .in_first_i  (item_first),
+    .in_tag_i    (item_last && row_ends),
     .in_w_i      (item[31:0]),
-    .in_x_i      (head_q[32*Lanes-1:0]),
-    .idle_o      (acc_idle),
-    .out_start_i (bag_go),
-    .out_stop_i  (write_rsp || (wr_q == WrAsk && !running)),
-    .out_bank_i  (bank_q),
-    .out_zero_i  (bag_empty_q),
-    .out_beats_i (row_beats),
-    .out_valid_o (acc_out_valid),
-    .out_ready_i (wr_ready_i && wr_q == WrData),
-    .out_data_o  (wr_data_o)
+    .in_x_i      (head_q),
+    .out_valid_o (sum_valid),
+    .out_tag_o   (sum_last),
+    .out_bank_o  (sum_bank),
+    .rd_bank_i   (put_q),
+    .rd_part_i   (beat_q),
+    .rd_data_o   (sums)
   );
-
-  assign wr_valid_o = acc_out_valid && wr_q == WrData;
 
   // -------------------------------------------------------------------------------
   // Requests
 
-  logic        in_valid;
-  logic  [1:0] in_op;
-  logic [31:0] in_key;
-  logic [63:0] in_off, in_len;
-  logic  [2:0] in_tag;
-  wire         in_ready, idle;
+  wire        row_idle, idx_idle;
+  wire        row_ready, idx_ready;
+  wire        checking = state_q == StCheck;
+  wire  [2:0] row_tag, row_rsp_tag, idx_rsp_tag, out_tag, out_rsp_tag, out_fail_tag;
+  wire        row_taken, idx_taken;
+  wire        row_onchip, idx_onchip, out_onchip;
+  wire        idle = row_idle && idx_idle && out_idle;
 
-  always_comb begin
-    wr_req_ready   = 1'b0;
-    row_req_ready  = 1'b0;
-    walk_req_ready = 1'b0;
-    in_valid       = 1'b0;
-    in_op          = csrec_pkg::MEM_READ;
-    in_key         = opnd_key;
-    in_off         = opnd_off;
-    in_len         = prod_q + 64'(ext_c);
-    in_tag         = opnd_q;
-    if (state_q == StCheck) begin
-      in_valid = 1'b1;
-      in_op    = opnd_q == OpndOut ? csrec_pkg::MEM_CHECK_WR : csrec_pkg::MEM_CHECK_RD;
-    end else if (wr_q == WrAsk) begin
-      in_valid     = running;
-      in_op        = csrec_pkg::MEM_WRITE;
-      in_key       = out_key;
-      in_off       = wr_off_q;
-      in_len       = 64'(row_bytes);
-      in_tag       = OpndOut;
-      wr_req_ready = in_ready && running;
-    end else if (row_req_valid) begin
-      in_valid      = running;
-      in_key        = table_key;
-      in_off        = table_off + prod_q;
-      in_len        = 64'(row_bytes);
-      in_tag        = OpndTable;
-      row_req_ready = in_ready;
-    end else begin
-      in_valid = running && walk_req_valid;
-      in_off   = walk_req_off;
-      in_len   = 64'(walk_req_len);
-      unique case (walk_req_sel)
-        2'd1: begin
-          in_key = ids_key;
-          in_tag = OpndIds;
-        end
-        2'd2: begin
-          in_key = weights_key;
-          in_tag = OpndWeights;
-        end
-        default: begin
-          in_key = offsets_key;
-          in_tag = OpndOffsets;
-        end
-      endcase
-      walk_req_ready = in_ready && running;
-    end
-  end
+  assign fetch_ready = row_ready && !checking;
+  assign walk_req_ready = idx_ready && running;
 
-  csrec_client u_client (
+  csrec_client #(
+    .Slots (Rows)
+  ) u_row (
     .clk_i         (clk_i),
     .rst_ni        (rst_ni),
     .clear_i       (desc_valid_i && desc_ready_o),
-    .in_valid_i    (in_valid),
-    .in_ready_o    (in_ready),
-    .in_op_i       (in_op),
+    .in_valid_i    (checking || fetch_valid),
+    .in_ready_o    (row_ready),
+    .in_op_i       (!checking ? csrec_pkg::MEM_READ : opnd_q == OpndOut ?
+                    csrec_pkg::MEM_CHECK_WR : csrec_pkg::MEM_CHECK_RD),
     .in_onchip_i   (1'b0),
-    .in_key_i      (in_key),
-    .in_off_i      (in_off),
-    .in_len_i      (in_len),
-    .in_tag_i      (in_tag),
-    .req_valid_o   (req_valid_o),
-    .req_ready_i   (req_ready_i),
-    .req_op_o      (req_op_o),
-    .req_onchip_o  (req_onchip_o),
-    .req_key_o     (req_key_o),
-    .req_off_o     (req_off_o),
-    .req_len_o     (req_len_o),
-    .rd_end_i      (rd_valid_i && rd_last_i),
-    .rd_tag_o      (rd_tag),
-    .rsp_valid_i   (rsp_valid_i),
+    .in_key_i      (checking ? opnd_key : table_key),
+    .in_off_i      (checking ? opnd_off : table_off + prod_q),
+    .in_len_i      (checking ? prod_q + 64'(ext_c) : 64'(row_bytes)),
+    .in_tag_i      (checking ? opnd_q : OpndTable),
+    .req_valid_o   (row_req_valid_o),
+    .req_ready_i   (row_req_ready_i),
+    .req_op_o      (row_req_op_o),
+    .req_onchip_o  (row_onchip),
+    .req_key_o     (row_req_key_o),
+    .req_off_o     (row_req_off_o),
+    .req_len_o     (row_req_len_o),
+    .rd_end_i      (row_rd_valid_i && row_rd_last_i),
+    .rd_tag_o      (row_tag),
+    .rsp_valid_i   (row_rsp_valid_i),
     .rsp_status_i  (rsp_status_i),
-    .rsp_tag_o     (rsp_tag),
-    .write_taken_o (write_taken),
-    .idle_o        (idle),
-    .fail_o        (fail),
-    .fail_status_o (fail_status),
-    .fail_tag_o    (fail_tag)
+    .rsp_tag_o     (row_rsp_tag),
+    .write_taken_o (row_taken),
+    .idle_o        (row_idle),
+    .fail_o        (row_fail),
+    .fail_status_o (row_fail_status),
+    .fail_tag_o    (row_fail_tag)
   );
 
-  assign rd_ready_o   = 1'b1;
-  assign req_domain_o = domain_q;
+  csrec_client u_idx (
+    .clk_i         (clk_i),
+    .rst_ni        (rst_ni),
+    .clear_i       (desc_valid_i && desc_ready_o),
+    .in_valid_i    (running && walk_req_valid),
+    .in_ready_o    (idx_ready),
+    .in_op_i       (csrec_pkg::MEM_READ),
+    .in_onchip_i   (1'b0),
+    .in_key_i      (walk_req_sel == 2'd1 ? ids_key :
+                    walk_req_sel == 2'd2 ? weights_key : offsets_key),
+    .in_off_i      (walk_req_off),
+    .in_len_i      (64'(walk_req_len)),
+    .in_tag_i      (walk_req_sel == 2'd1 ? OpndIds :
+                    walk_req_sel == 2'd2 ? OpndWeights : OpndOffsets),
+    .req_valid_o   (idx_req_valid_o),
+    .req_ready_i   (idx_req_ready_i),
+    .req_op_o      (idx_req_op_o),
+    .req_onchip_o  (idx_onchip),
+    .req_key_o     (idx_req_key_o),
+    .req_off_o     (idx_req_off_o),
+    .req_len_o     (idx_req_len_o),
+    .rd_end_i      (idx_rd_valid_i && idx_rd_last_i),
+    .rd_tag_o      (walk_tag),
+    .rsp_valid_i   (idx_rsp_valid_i),
+    .rsp_status_i  (rsp_status_i),
+    .rsp_tag_o     (idx_rsp_tag),
+    .write_taken_o (idx_taken),
+    .idle_o        (idx_idle),
+    .fail_o        (idx_fail),
+    .fail_status_o (idx_fail_status),
+    .fail_tag_o    (idx_fail_tag)
+  );
+
+  csrec_client #(
+    .Slots (Writes)
+  ) u_out (
+    .clk_i         (clk_i),
+    .rst_ni        (rst_ni),
+    .clear_i       (desc_valid_i && desc_ready_o),
+    .in_valid_i    (write_valid),
+    .in_ready_o    (write_ready),
+    .in_op_i       (csrec_pkg::MEM_WRITE),
+    .in_onchip_i   (1'b0),
+    .in_key_i      (out_key),
+    .in_off_i      (wr_off_q),
+    .in_len_i      (64'(row_bytes)),
+    .in_tag_i      (OpndOut),
+    .req_valid_o   (out_req_valid_o),
+    .req_ready_i   (out_req_ready_i),
+    .req_op_o      (out_req_op_o),
+    .req_onchip_o  (out_onchip),
+    .req_key_o     (out_req_key_o),
+    .req_off_o     (out_req_off_o),
+    .req_len_o     (out_req_len_o),
+    .rd_end_i      (1'b0),
+    .rd_tag_o      (out_tag),
+    .rsp_valid_i   (out_rsp_valid_i),
+    .rsp_status_i  (rsp_status_i),
+    .rsp_tag_o     (out_rsp_tag),
+    .write_taken_o (write_taken),
+    .idle_o        (out_idle),
+    .fail_o        (out_fail),
+    .fail_status_o (out_fail_status),
+    .fail_tag_o    (out_fail_tag)
+  );
+
+  assign row_rd_ready_o = 1'b1;
+  assign idx_rd_ready_o = 1'b1;
+  assign req_domain_o   = domain_q;
+
+  // What only one of the three has a use for
+  logic unused;
+  assign unused = &{1'b0, row_tag, row_rsp_tag, idx_rsp_tag, out_tag, out_rsp_tag, out_fail_tag,
+                    row_taken, idx_taken, row_onchip, idx_onchip, out_onchip};
 
   // -------------------------------------------------------------------------------
   // Control
@@ -587,7 +666,8 @@ module csrec_emb #(
   logic [15:0] field_q;
   logic [63:0] detail_q;
 
-  wire finished = item_valid && item_end && !bag_done_q && wr_q == WrIdle && idle;
+  // A bag that an error cut short keeps its bank.
+  wire finished = item_valid && item_end && used_q == (BankW+1)'(open_q) && idle;
 
   assign start         = state_q == StWait && idle && !fail && !abort_i && opnd_q == OpndOut;
   assign desc_ready_o  = state_q == StIdle;
@@ -611,7 +691,7 @@ module csrec_emb #(
           state_q  <= bad ? StDone : StExtent;
         end
         StExtent: state_q <= StCheck;
-        StCheck: if (in_ready) state_q <= StWait;
+        StCheck: if (row_ready) state_q <= StWait;
         StWait: if (idle) begin
           opnd_q  <= opnd_q + (opnd_q == OpndOffsets && !weighted ? 3'd2 : 3'd1);
           state_q <= fail || abort_i ? StStop : start ? StRun : StExtent;

@@ -127,8 +127,10 @@ module csrec_top #(
   output      logic [15:0]  msix_vector_o
 );
 
-  // Mem clients: 0 copy, then two for each engine, its descriptor's first.
-  localparam int unsigned NumClients = 9;
+  // Mem clients: 0 copy, then two for each engine, its descriptor's first; then EMB's for
+  // offsets, ids and weights, and for what it writes. Its rows want many requests at a time.
+  localparam int unsigned NumClients = 11;
+  localparam logic [NumClients-1:0] DeepClients = 11'b000_0000_0100;
   localparam logic [4:0] Engines = {EnMlp, EnInt, EnTt, EnEmb, 1'b1};
 `ifdef CSREC_FP_DPI
   localparam logic [3:0] FpUnit = csrec_pkg::FP_DPI;
@@ -357,6 +359,7 @@ module csrec_top #(
 
   csrec_mmu #(
     .NumClients(NumClients),
+    .Deep(DeepClients),
     .NumRegions(NumRegions),
     .OnchipBytes(OnchipBytes)
   ) u_mmu (
@@ -512,7 +515,7 @@ module csrec_top #(
   if (EnEmb) begin : gen_emb
     logic          desc_valid, desc_ready, abort, done_valid, done_ready;
     logic [1535:0] desc;
-    logic [15:0]   desc_domain, done_field;
+    logic [15:0]   desc_domain, done_field, emb_domain;
     logic [7:0]    done_status;
     logic [63:0]   done_detail;
 
@@ -563,35 +566,60 @@ module csrec_top #(
     ) u_emb (
       .clk_i,
       .rst_ni,
-      .desc_valid_i (desc_valid),
-      .desc_ready_o (desc_ready),
-      .desc_i       (desc),
-      .desc_domain_i(desc_domain),
-      .abort_i      (abort),
-      .done_valid_o (done_valid),
-      .done_ready_i (done_ready),
-      .done_status_o(done_status),
-      .done_field_o (done_field),
-      .done_detail_o(done_detail),
-      .req_valid_o  (req_valid[2]),
-      .req_ready_i  (req_ready[2]),
-      .req_op_o     (req_op[2*2+:2]),
-      .req_onchip_o (req_onchip[2]),
-      .req_key_o    (req_key[32*2+:32]),
-      .req_off_o    (req_off[64*2+:64]),
-      .req_len_o    (req_len[64*2+:64]),
-      .req_domain_o (req_domain[16*2+:16]),
-      .rd_valid_i   (rd_valid[2]),
-      .rd_ready_o   (rd_ready[2]),
-      .rd_data_i    (rd_data),
-      .rd_last_i    (rd_last),
-      .wr_valid_o   (wr_valid[2]),
-      .wr_ready_i   (wr_ready[2]),
-      .wr_data_o    (wr_data[512*2+:512]),
-      .rsp_valid_i  (rsp_valid[2]),
-      .rsp_status_i (rsp_status),
-      .rows_o       (emb_row)
+      .desc_valid_i   (desc_valid),
+      .desc_ready_o   (desc_ready),
+      .desc_i         (desc),
+      .desc_domain_i  (desc_domain),
+      .abort_i        (abort),
+      .done_valid_o   (done_valid),
+      .done_ready_i   (done_ready),
+      .done_status_o  (done_status),
+      .done_field_o   (done_field),
+      .done_detail_o  (done_detail),
+      .req_domain_o   (emb_domain),
+      .rd_data_i      (rd_data),
+      .rsp_status_i   (rsp_status),
+      .row_req_valid_o(req_valid[2]),
+      .row_req_ready_i(req_ready[2]),
+      .row_req_op_o   (req_op[2*2+:2]),
+      .row_req_key_o  (req_key[32*2+:32]),
+      .row_req_off_o  (req_off[64*2+:64]),
+      .row_req_len_o  (req_len[64*2+:64]),
+      .row_rd_valid_i (rd_valid[2]),
+      .row_rd_ready_o (rd_ready[2]),
+      .row_rd_last_i  (rd_last),
+      .row_rsp_valid_i(rsp_valid[2]),
+      .idx_req_valid_o(req_valid[9]),
+      .idx_req_ready_i(req_ready[9]),
+      .idx_req_op_o   (req_op[2*9+:2]),
+      .idx_req_key_o  (req_key[32*9+:32]),
+      .idx_req_off_o  (req_off[64*9+:64]),
+      .idx_req_len_o  (req_len[64*9+:64]),
+      .idx_rd_valid_i (rd_valid[9]),
+      .idx_rd_ready_o (rd_ready[9]),
+      .idx_rd_last_i  (rd_last),
+      .idx_rsp_valid_i(rsp_valid[9]),
+      .out_req_valid_o(req_valid[10]),
+      .out_req_ready_i(req_ready[10]),
+      .out_req_op_o   (req_op[2*10+:2]),
+      .out_req_key_o  (req_key[32*10+:32]),
+      .out_req_off_o  (req_off[64*10+:64]),
+      .out_req_len_o  (req_len[64*10+:64]),
+      .out_wr_valid_o (wr_valid[10]),
+      .out_wr_ready_i (wr_ready[10]),
+      .out_wr_data_o  (wr_data[512*10+:512]),
+      .out_rsp_valid_i(rsp_valid[10]),
+      .rows_o         (emb_row)
     );
+    assign req_onchip[2] = 1'b0;
+    assign wr_valid[2] = 1'b0;
+    assign wr_data[512*2+:512] = '0;
+    assign req_domain[16*2+:16] = emb_domain;
+    assign req_onchip[10:9] = '0;
+    assign req_domain[16*9+:32] = {2{emb_domain}};
+    assign wr_valid[9] = 1'b0;
+    assign wr_data[512*9+:512] = '0;
+    assign rd_ready[10] = 1'b0;
   end else begin : gen_no_emb
     assign start_ready[1] = 1'b0;
     assign u_done_valid[1] = 1'b0;
@@ -608,6 +636,16 @@ module csrec_top #(
     assign rd_ready[2:1] = '0;
     assign wr_valid[2:1] = '0;
     assign wr_data[512*1+:1024] = '0;
+    assign req_valid[10:9] = '0;
+    assign req_op[2*9+:4] = '0;
+    assign req_onchip[10:9] = '0;
+    assign req_key[32*9+:64] = '0;
+    assign req_off[64*9+:128] = '0;
+    assign req_len[64*9+:128] = '0;
+    assign req_domain[16*9+:32] = '0;
+    assign rd_ready[10:9] = '0;
+    assign wr_valid[10:9] = '0;
+    assign wr_data[512*9+:1024] = '0;
     assign emb_row = 1'b0;
   end
 

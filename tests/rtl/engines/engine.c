@@ -12,7 +12,7 @@
 #include "../math/tap.h"
 
 #define DOMAIN 0x5aa5
-#define MAX_OUTSTANDING 4
+#define MAX_OUTSTANDING 64
 #define PATIENCE 200000		/* cycles without any handshake that count as hung */
 
 enum { OP_CHECK_RD, OP_READ, OP_WRITE, OP_CHECK_WR };

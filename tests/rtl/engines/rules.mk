@@ -18,8 +18,11 @@ engines-pkg := $(engines-out)/pkg/csrec_pkg.sv
 
 engines-names := emb interact tt
 engines-parts := $(addprefix $(engines-rtl)/csrec_,fp_mul.sv fp_add.sv dot.sv client.sv \
-	stream.sv bag_walk.sv bag_acc.sv div.sv)
+	stream.sv bag_walk.sv bag_acc.sv div.sv fifo.sv rr.sv emb_sum.sv)
 engines-tests := $(patsubst %,$(engines-out)/%_test,$(engines-names))
+# What a test Verilates: the engine itself, or EMB behind one port.
+engines-root = $(if $(filter emb,$1),emb_one,csrec_$1)
+engines-root-file = $(if $(filter emb,$1),$(engines-src)/emb_one.sv)
 engines-dim ?= 256
 engines-vecs ?= 64
 
@@ -59,9 +62,11 @@ engines-lint: $(engines-pkg)
 $(engines-pkg): $(wildcard $(engines-top)/uapi/linux/csrec_hw.h $(engines-top)/rtl-model/gen/*)
 	$(MAKE) -C $(engines-top)/rtl-model pkg O=$(@D)
 
-$(engines-out)/Vcsrec_%/lib.a: $(engines-rtl)/csrec_%.sv $(engines-parts) $(engines-pkg)
-	verilator $(engines-vflags) --Mdir $(@D) --prefix Vcsrec_$* --top-module csrec_$* \
-		$(engines-pkg) $(engines-parts) $<
+$(engines-out)/Vcsrec_%/lib.a: $(engines-rtl)/csrec_%.sv $(engines-parts) $(engines-pkg) \
+		$(engines-src)/emb_one.sv
+	verilator $(engines-vflags) --Mdir $(@D) --prefix Vcsrec_$* \
+		--top-module $(call engines-root,$*) \
+		$(engines-pkg) $(engines-parts) $< $(call engines-root-file,$*)
 	$(MAKE) -C $(@D) -f Vcsrec_$*.mk libVcsrec_$* >$(@D)/log 2>&1 || { cat $(@D)/log; exit 1; }
 	cp $(@D)/libVcsrec_$*.a $@
 
