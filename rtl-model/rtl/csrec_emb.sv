@@ -495,15 +495,23 @@ module csrec_emb #(
 
   assign write_asked = write_valid && write_ready;
   assign bank_free   = beat_go && beat_q + 1'b1 == row_beats;
-  // What was taken gets its data whatever happens; nothing wants it once all are answered.
-  assign out_wr_valid_o = taken_q != '0 && !out_idle;
+  // What was taken gets its data whatever happens, unless one is answered that had not got all:
+  // it has failed, and so will those behind it.
+  logic    [BankW:0] given_q;      // WRITEs that got all their data and have no answer
+  logic              cut_q;
+  assign out_wr_valid_o = taken_q != '0 && !cut_q;
   assign out_wr_data_o  = empty_q[put_q] ? '0 : sums;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || start) begin
       beat_q  <= '0;
       taken_q <= '0;
+      given_q <= '0;
+      cut_q   <= 1'b0;
     end else begin
+      if (out_rsp_valid_i && given_q == '0 && !bank_free) cut_q <= 1'b1;
+      given_q <= given_q + (BankW+1)'(bank_free) -
+                 (BankW+1)'(out_rsp_valid_i && (given_q != '0 || bank_free));
       if (bank_free) beat_q <= '0;
       else if (beat_go) beat_q <= beat_q + 1'b1;
       taken_q <= taken_q + (BankW+1)'(write_taken) - (BankW+1)'(bank_free);

@@ -163,7 +163,7 @@ module csrec_mmu #(
   localparam int unsigned NumBuses = 3;
 
   // ------------------------------------------------------ one request a cycle
-  logic [NumClients-1:0]       can, take;
+  logic [NumClients-1:0]       can, take, quiet;
   logic [NumClients*SlotW-1:0] take_slot;
   logic [NumClients*RingW-1:0] take_ring;
   logic                        any, take_tbl;
@@ -351,6 +351,7 @@ module csrec_mmu #(
       .out_err_o      (out_err[b]),
       .out_client_o   (out_client[CliW*b+:CliW]),
       .out_slot_o     (out_slot[SlotW*b+:SlotW]),
+      .wr_quiet_i     (quiet),
       .wr_client_o    (wr_client[CliW*b+:CliW]),
       .wr_take_o      (wr_take[b]),
       .wr_valid_i     (wr_avail[b]),
@@ -543,6 +544,7 @@ module csrec_mmu #(
       .req_key_i    (req_key_i[32*c+:32]),
       .req_len_i    (req_len_i[64*c+:13]),
       .can_o        (can[c]),
+      .quiet_o      (quiet[c]),
       .take_i       (take[c]),
       .slot_o       (take_slot[SlotW*c+:SlotW]),
       .ring_o       (take_ring[RingW*c+:RingW]),

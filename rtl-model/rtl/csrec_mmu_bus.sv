@@ -49,6 +49,7 @@ module csrec_mmu_bus #(
   output      logic [CliW-1:0]  out_client_o,
   output      logic [SlotW-1:0] out_slot_o,
 
+  input  wire logic [NumClients-1:0] wr_quiet_i,
   output      logic [CliW-1:0]  wr_client_o,
   output      logic             wr_take_o,
   input  wire logic             wr_valid_i,
@@ -216,6 +217,7 @@ module csrec_mmu_bus #(
   );
 
   csrec_mmu_wr #(
+    .NumClients(NumClients),
     .CliW(CliW),
     .SlotW(SlotW)
   ) u_wr (
@@ -230,6 +232,7 @@ module csrec_mmu_bus #(
     .seg_client_i(seg_client),
     .seg_slot_i  (seg_slot),
     .seg_len_i   (seg_len),
+    .quiet_i     (wr_quiet_i),
     .client_o    (wr_client_o),
     .take_o      (wr_take_o),
     .take_valid_i(wr_valid_i),

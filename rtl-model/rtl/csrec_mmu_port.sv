@@ -28,6 +28,7 @@ module csrec_mmu_port #(
   input  wire logic [31:0]              req_key_i,
   input  wire logic [12:0]              req_len_i,
   output      logic                     can_o,
+  output      logic                     quiet_o,  // no WRITE is outstanding
   input  wire logic                     take_i,
   output      logic [SlotW-1:0]         slot_o,
   output      logic [$clog2(Beats)-1:0] ring_o,
@@ -77,6 +78,7 @@ module csrec_mmu_port #(
   assign beats = read ? req_len_i[12:6] + 7'(req_len_i[5:0] != '0) : '0;
   assign can_o = req_valid_i && !count_q[W] && 32'(free_q) >= 32'(beats) &&
                  (!write || writes_q == '0 || req_key_i == write_key_q);
+  assign quiet_o = writes_q == '0;
   assign slot_o = SlotW'(put_q);
   assign ring_o = alloc_q;
 

@@ -4,6 +4,9 @@
 // of its segments, and counts their answers. A beat a cycle within a segment; a segment takes
 // a cycle longer than its beats.
 //
+// A request that fails before it has all its data leaves the client's stream of data out of
+// step: those behind it, up to the last that is outstanding (quiet_i), fail without a beat.
+//
 // client_o names the client of which take_o takes data. A raw request's data is raw_data_i,
 // which must stay. end_* and raw_* are pulses, in the order of the segments.
 
@@ -11,6 +14,7 @@
 
 module csrec_mmu_wr #(
   parameter int unsigned Depth = 16,  // segments waiting, and bursts without an answer
+  parameter int unsigned NumClients = 9,
   parameter int unsigned CliW = 4,
   parameter int unsigned SlotW = 6
 ) (
@@ -27,6 +31,7 @@ module csrec_mmu_wr #(
   input  wire logic [SlotW-1:0] seg_slot_i,
   input  wire logic [12:0]      seg_len_i,   // of the request
 
+  input  wire logic [NumClients-1:0] quiet_i,  // has no WRITE outstanding
   output      logic [CliW-1:0]  client_o,
   output      logic             take_o,
   input  wire logic             take_valid_i,
@@ -103,8 +108,12 @@ module csrec_mmu_wr #(
   logic          put, got, ask, raw, fail;
   logic          b_put, b_room;
 
+  logic [NumClients-1:0] astray_q;  // data out of step
+  logic                  entry_last;
+
   assign raw = kind == SegRaw;
-  assign fail = kind == SegFail;
+  assign fail = kind == SegFail || (!raw && astray_q[client]);
+  assign entry_last = last || kind == SegFail;
   assign ask = valid && !fail && !asked_q && (!aw_valid_o || aw_ready_i) && b_room;
   assign put = valid && !fail && asked_q && (raw || fill_q >= 8'(n)) &&
                (!w_valid_o || w_ready_i);
@@ -145,13 +154,16 @@ module csrec_mmu_wr #(
     end
     if (pop) begin
       asked_q <= 1'b0;
-      if (last || fail) begin
+      if (entry_last || fail) begin
         fresh_q <= 1'b1;
         pack_q <= '0;
         fill_q <= '0;
       end
     end
+    astray_q <= astray_q & ~quiet_i;
+    if (valid && kind == SegFail) astray_q[client] <= 1'b1;
     if (!rst_ni) begin
+      astray_q <= '0;
       first_q <= 1'b1;
       fresh_q <= 1'b1;
       asked_q <= 1'b0;
@@ -176,7 +188,7 @@ module csrec_mmu_wr #(
     .rst_ni,
     .in_valid_i (b_put),
     .in_ready_o (b_room),
-    .in_data_i  ({kind, last, client, slot}),
+    .in_data_i  ({fail ? SegFail : kind, entry_last, client, slot}),
     .out_valid_o(b_valid),
     .out_ready_i(b_pop),
     .out_data_o ({b_kind, b_last, b_client, b_slot})
@@ -189,13 +201,13 @@ module csrec_mmu_wr #(
     end_valid_o <= 1'b0;
     raw_valid_o <= 1'b0;
     if (b_valid && b_pop) begin
-      end_valid_o <= b_kind != SegRaw && (b_last || b_kind == SegFail);
+      end_valid_o <= b_kind != SegRaw && b_last;
       end_err_o <= b_bad_q || b_kind == SegFail || b_err_i;
       end_client_o <= b_client;
       end_slot_o <= b_slot;
       raw_valid_o <= b_kind == SegRaw;
       raw_err_o <= b_err_i;
-      b_bad_q <= !b_last && b_kind != SegFail && (b_bad_q || b_err_i);
+      b_bad_q <= !b_last && (b_bad_q || b_kind == SegFail || b_err_i);
     end
     if (!rst_ni) begin
       end_valid_o <= 1'b0;

@@ -36,6 +36,7 @@ static struct {
 	unsigned int beat, beats;
 	unsigned int rsp_wait;	/* cycles from the last beat to the response */
 	bool started, offered;	/* offered: rd_valid is up and must stay */
+	bool astray;		/* a WRITE failed without all its data: so do those behind it */
 	uint8_t status;
 } mem;
 
@@ -102,6 +103,13 @@ static void mem_drive(struct port_in *in, struct run *r)
 			if (q->fail_after < mem.beats)
 				mem.beats = q->fail_after;
 		}
+		if (q->op == OP_WRITE) {
+			if (mem.astray) {
+				mem.status = r->fail_status;
+				mem.beats = 0;
+			}
+			mem.astray |= mem.status && mem.beats < (q->len + 63) / 64;
+		}
 	}
 	if (mem.beat < mem.beats) {
 		if (q->op == OP_WRITE) {
@@ -166,9 +174,14 @@ static bool mem_update(const struct engine *e, const struct port_in *in,
 		mem.beat++;
 	}
 	if (in->rsp_valid) {
+		unsigned int i;
+
 		memmove(&mem.queue[0], &mem.queue[1], sizeof(mem.queue) - sizeof(*q));
 		mem.count--;
 		mem.started = false;
+		for (i = 0; i < mem.count && mem.queue[i].op != OP_WRITE; i++)
+			;
+		mem.astray &= i < mem.count;
 		mem.wait = rnd_below(r->latency + 1);
 	}
 	if (out->req_valid && in->req_ready) {
