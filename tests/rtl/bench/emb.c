@@ -16,25 +16,27 @@
 #include "bench.h"
 #include "dram.h"
 
-#define ZIPF	1.05		/* exponent */
+#define EXPONENT	1.05	/* of Zipf's law */
 #define CHUNK	256		/* words of a read of ids or offsets */
 
 struct work {
 	const char *name;
 	unsigned int tables, dim, lookups, batch;
 	uint32_t rows;		/* of a table, a power of two */
-	bool zipf;
+	enum { UNIFORM, ZIPF, SEQUENCE } ids;
 };
 
 static const struct work works[] = {
-	{ "RM1 8x32x80 uniform", 8, 32, 80, 32, 1 << 17, false },
-	{ "RM1 8x32x80 zipf", 8, 32, 80, 32, 1 << 17, true },
-	{ "RM2 32x64x120 uniform", 32, 64, 120, 8, 1 << 14, false },
-	{ "RM2 32x64x120 zipf", 32, 64, 120, 8, 1 << 14, true },
-	{ "RM3 10x32x20 uniform", 10, 32, 20, 128, 1 << 16, false },
-	{ "RM3 10x32x20 zipf", 10, 32, 20, 128, 1 << 16, true },
-	{ "Criteo 26x16x1 uniform", 26, 16, 1, 1024, 1 << 16, false },
-	{ "Criteo 26x16x1 zipf", 26, 16, 1, 1024, 1 << 16, true },
+	{ "RM1 8x32x80 uniform", 8, 32, 80, 32, 1 << 17, UNIFORM },
+	{ "RM1 8x32x80 zipf", 8, 32, 80, 32, 1 << 17, ZIPF },
+	{ "RM2 32x64x120 uniform", 32, 64, 120, 8, 1 << 14, UNIFORM },
+	{ "RM2 32x64x120 zipf", 32, 64, 120, 8, 1 << 14, ZIPF },
+	{ "RM3 10x32x20 uniform", 10, 32, 20, 128, 1 << 16, UNIFORM },
+	{ "RM3 10x32x20 zipf", 10, 32, 20, 128, 1 << 16, ZIPF },
+	{ "Criteo 26x16x1 uniform", 26, 16, 1, 1024, 1 << 16, UNIFORM },
+	{ "Criteo 26x16x1 zipf", 26, 16, 1, 1024, 1 << 16, ZIPF },
+	/* what one mem client gets at most */
+	{ "1x256x64 in sequence", 1, 256, 64, 64, 1 << 12, SEQUENCE },
 };
 
 struct layout {
@@ -69,18 +71,18 @@ static void make_ids(struct dev *d, const struct work *w, uint32_t *ids)
 	static double *cdf;
 	double sum = 0;
 
-	if (w->zipf) {
+	if (w->ids == ZIPF) {
 		cdf = realloc(cdf, w->rows * sizeof(*cdf));
 		if (!cdf)
 			bench_die("no memory");
 		for (uint32_t i = 0; i < w->rows; i++)
-			cdf[i] = sum += pow(i + 1, -ZIPF);
+			cdf[i] = sum += pow(i + 1, -EXPONENT);
 	}
 	for (unsigned int j = 0; j < w->batch * w->lookups; j++) {
 		uint32_t lo = 0, hi = w->rows - 1;
 
-		if (!w->zipf) {
-			ids[j] = rnd(d) & (w->rows - 1);
+		if (w->ids != ZIPF) {
+			ids[j] = (w->ids == UNIFORM ? rnd(d) : j) & (w->rows - 1);
 			continue;
 		}
 		double x = (rnd(d) & 0xffffffff) / 4294967296.0 * sum;
