@@ -53,7 +53,7 @@ static uint64_t to_cycle(uint64_t clocks)
 
 unsigned int dram_idle_latency(const struct dram_timing *t)
 {
-	return to_cycle(t->rcd + t->cl);
+	return to_cycle(t->rcd + t->cl + DRAM_CLOCKS);
 }
 
 struct dram *dram_new(const struct dram_timing *t)

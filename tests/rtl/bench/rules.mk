@@ -4,6 +4,7 @@
 # make -f tests/rtl/bench/rules.mk bench-run [ONLY=core]
 #
 #   bench-all	builds	bench-run  table on stdout, and into build/reports/rtl.json
+#   bench-check  the DRAM model that the bounds rest on, alone (TAP)
 
 bench-src := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 bench-top := $(abspath $(bench-src)/../../..)
@@ -16,9 +17,12 @@ bench-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror -ffp-contrac
 	-I$(bench-src) '-DDRAM_SIZE=(256u << 20)'
 ONLY ?=
 
-.PHONY: bench-all bench-run bench-model
+.PHONY: bench-all bench-run bench-check bench-model
 
-bench-all: $(bench-out)/bench
+bench-all: $(bench-out)/bench $(bench-out)/dram_test
+
+bench-check: $(bench-out)/dram_test
+	$<
 
 # Works of the same name replace what the report had.
 bench-run: bench-all
@@ -42,3 +46,6 @@ $(bench-out)/dev.o: $(bench-core)/dev.c $(bench-core)/dev.h \
 
 $(bench-out)/bench: $(addprefix $(bench-out)/,bench.o emb.o dev.o) $(bench-lib)
 	$(CXX) -o $@ $^ -lpthread -lz -lm
+$(bench-out)/dram_test: $(bench-src)/dram_test.c $(bench-har)/dram.c $(bench-har)/dram.h
+	@mkdir -p $(@D)
+	$(CC) $(bench-cflags) -fsanitize=address,undefined -o $@ $(filter %.c,$^)
