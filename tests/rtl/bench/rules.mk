@@ -16,6 +16,7 @@ bench-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror -ffp-contrac
 	-I$(bench-top)/uapi -I$(bench-top)/rtl-model/include -I$(bench-har) -I$(bench-core) \
 	-I$(bench-src) '-DDRAM_SIZE=(256u << 20)'
 ONLY ?=
+bench-merge := [.throughput[]?, $$new[0].throughput[]] | group_by(.core, .work, .format)
 
 .PHONY: bench-all bench-run bench-check bench-model
 
@@ -27,8 +28,8 @@ bench-check: $(bench-out)/dram_test
 # Works of the same name replace what the report had.
 bench-run: bench-all
 	$(bench-out)/bench $(bench-out)/new.json $(ONLY)
-	@$(bench-top)/tests/rtl/report.sh --slurpfile new $(bench-out)/new.json '{throughput: \
-		[.throughput[]?, $$new[0].throughput[]] | group_by(.core, .work, .format) | map(last)}'
+	@$(bench-top)/tests/rtl/report.sh --slurpfile new $(bench-out)/new.json \
+		'{throughput: ($(bench-merge) | map(last))}'
 
 bench-model:
 	$(MAKE) -s -C $(bench-top)/rtl-model model
