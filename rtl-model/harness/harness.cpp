@@ -33,6 +33,7 @@ constexpr uint64_t STALE = 4096;	/* cycles without progress while answers are la
 
 struct txn {
 	bool write = false;
+	uint8_t id = 0;
 	uint64_t addr = 0;		/* of the first beat, as on the bus */
 	unsigned int beats = 0, size = BEAT, beat = 0;
 	uint64_t at = 0;		/* cycle at which it is carried out */
@@ -48,6 +49,7 @@ struct txn {
 struct port {
 	CData *arvalid, *arready, *arlen, *arsize, *rvalid, *rready, *rlast, *rresp;
 	CData *awvalid, *awready, *awlen, *wvalid, *wready, *wlast, *bvalid, *bready, *bresp;
+	CData *arid, *rid, *awid, *bid;
 	QData *araddr, *awaddr, *wstrb;
 	VlWide<16> *rdata, *wdata;
 
@@ -188,6 +190,7 @@ void port_sample(csrec_model *m, port *p)
 	if (*p->arvalid && *p->arready) {
 		auto t = std::make_shared<txn>();
 
+		t->id = *p->arid;
 		t->addr = *p->araddr;
 		t->beats = *p->arlen + 1u;
 		t->size = 1u << *p->arsize;
@@ -203,6 +206,7 @@ void port_sample(csrec_model *m, port *p)
 	if (*p->awvalid && *p->awready) {
 		if (!p->incoming)
 			p->incoming = std::make_shared<txn>();
+		p->incoming->id = *p->awid;
 		p->incoming->addr = *p->awaddr;
 		p->incoming_aw = true;
 	}
@@ -250,6 +254,7 @@ void port_drive(csrec_model *m, port *p)
 		if (t->done && !*p->rvalid && (p->rfree >> 8) <= m->cycle &&
 		    t->due[t->beat] <= m->cycle && !stall(m)) {
 			memcpy(p->rdata, t->buf + t->beat * BEAT, BEAT);
+			*p->rid = t->id;
 			*p->rresp = t->err ? 2 : 0;
 			*p->rlast = ++t->beat == t->beats;
 			*p->rvalid = 1;
@@ -262,6 +267,7 @@ void port_drive(csrec_model *m, port *p)
 		if (!t->started && m->cycle >= t->at && calls)
 			start(m, p, t);
 		if (t->done && !*p->bvalid && !stall(m)) {
+			*p->bid = t->id;
 			*p->bresp = t->err ? 2 : 0;
 			*p->bvalid = 1;
 		}
@@ -348,6 +354,10 @@ void die(const char *what)
 		(p).bvalid = &(top)->m_axi_##name##_bvalid_i;			\
 		(p).bready = &(top)->m_axi_##name##_bready_o;			\
 		(p).bresp = &(top)->m_axi_##name##_bresp_i;			\
+		(p).arid = &(top)->m_axi_##name##_arid_o;			\
+		(p).rid = &(top)->m_axi_##name##_rid_i;				\
+		(p).awid = &(top)->m_axi_##name##_awid_o;			\
+		(p).bid = &(top)->m_axi_##name##_bid_i;				\
 	} while (0)
 
 } // namespace

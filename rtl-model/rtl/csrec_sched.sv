@@ -1038,6 +1038,126 @@ module csrec_sched #(
   end
 
 `ifndef SYNTHESIS
+  // Asserted in simulation, and proved for all inputs and any number of cycles by
+  // tests/rtl/formal, where these invariants carry their own induction.
+  //
+  // A command is at work on queue cur_q that has not been counted in open_q: it still has
+  // the room in the CQ that it started with.
+  logic            at_work, table_op, draining;
+  state_e          wanted;  // where the command goes from StDecode
+  logic [3:0]      open_want [0:NumQ-1];
+  logic [31:0]     entries   [0:NumQ-1];
+  always_comb begin
+    case (state_q)
+      StDecode, StStart, StFence, StQueue, StProbe, StProbeRsp, StRegion: at_work = 1'b1;
+      default: at_work = 1'b0;
+    endcase
+    table_op = state_q == StTable || state_q == StTableRsp;
+    case (opcode)
+      csrec_pkg::OP_SIGNAL, csrec_pkg::OP_WAIT, csrec_pkg::OP_FENCE_SET,
+      csrec_pkg::OP_FENCE_INVAL, csrec_pkg::OP_FENCE_SIGNAL: wanted = StFence;
+      csrec_pkg::OP_QUEUE_CREATE, csrec_pkg::OP_QUEUE_DELETE: wanted = StQueue;
+      csrec_pkg::OP_REGION_SET, csrec_pkg::OP_REGION_INVAL: wanted = StProbe;
+      default: wanted = needs_unit(opcode) ? StStart : StDecode;
+    endcase
+    draining = state_q == StDrain || state_q == StClear || state_q == StClearRsp ||
+               (state_q == StDone && disable_q);
+    for (int unsigned i = 0; i < NumQ; i++) begin
+      entries[i] = 32'd1 << log2_q[i];
+      open_want[i] = 4'(del_q && i == 0) +
+                     4'(state_q == StPost && pst_open_q && 32'(pst_qid_q) == i);
+      for (int unsigned u = 0; u < NumUnits; u++) begin
+        open_want[i] = open_want[i] + 4'(unit_busy_q[u] && 32'(unit_qid_q[u]) == i);
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < NumQ; i++) begin
+      if (rst_ni && exists_q[i]) begin
+        assert (log2_q[i] != '0 && 32'(log2_q[i]) <= MaxLog2Entries) else $error("%m: entries");
+        // SQ: nothing is fetched that the host has not put there, nor twice
+        assert (tail_q[i] - fetched_q[i] <= entries[i]) else $error("%m: SQ overrun");
+        // CQ: what is posted and what is going to be has a slot that the host is done with
+        assert (posted_q[i] - head_q[i] <= entries[i]) else $error("%m: CQ overrun");
+        assert (posted_q[i] + 32'(open_q[i]) - head_q[i] <= entries[i])
+        else $error("%m: no room for what is started");
+        assert (!wait_q[i] || posted_q[i] + 32'(open_q[i]) - head_q[i] < entries[i])
+        else $error("%m: no room for a blocked WAIT");
+        assert (!wait_q[i] || (held_q[i] && !bad_q[i] && sqe_q[i][7:0] == csrec_pkg::OP_WAIT &&
+                               {sqe_q[i][15:8] & ~csrec_pkg::CMD_F_ALL,
+                                sqe_q[i][csrec_pkg::CMD_RSVD4_LSB+:32],
+                                reserved(csrec_pkg::OP_WAIT, sqe_q[i][BodyLsb+:448])} == '0))
+        else $error("%m: blocked by no WAIT");
+        assert (draining || open_q[i] == open_want[i]) else $error("%m: open commands miscounted");
+      end
+    end
+    if (rst_ni) begin
+      for (int unsigned u = 0; u < NumUnits; u++) begin
+        assert (!unit_busy_q[u] || exists_q[unit_qid_q[u]]) else $error("%m: for no queue");
+      end
+      if (state_q == StOff || state_q == StBadConfig) begin
+        assert ({exists_q, held_q, wait_q, stop_q, unit_busy_q, del_q} == '0)
+        else $error("%m: off, and not cleared");
+      end else begin
+        assert (exists_q[0]) else $error("%m: on without admin queue");
+      end
+      assert (state_q <= StClearRsp) else $error("%m: no state");
+      assert (!draining || disable_q) else $error("%m: drains unasked");
+      if (state_q == StClear || state_q == StClearRsp) begin
+        assert (unit_busy_q == '0) else $error("%m: units work on");
+      end
+      if (state_q == StDone) begin
+        assert (32'(unit_q) < NumUnits && unit_busy_q[unit_q] && done_valid_i[unit_q])
+        else $error("%m: takes what is not done");
+      end
+      if (state_q == StPostRsp || state_q == StIrq) begin
+        assert (exists_q[pst_qid_q]) else $error("%m: tells nobody");
+      end
+      assert (!del_q || (exists_q[del_qid_q] && del_qid_q != '0 && exists_q[0]))
+      else $error("%m: deletes no queue");
+      assert (32'(cur_q) < NumQ) else $error("%m: looks at no queue");
+      assert (!at_work || state_q == StDecode || state_q == wanted ||
+              (wanted == StProbe && (state_q == StProbeRsp || state_q == StRegion)))
+      else $error("%m: command gone astray");
+      if (state_q == StPost && !pst_open_q) begin
+        assert (!wait_q[pst_qid_q]) else $error("%m: blocked, and posted");
+      end
+      if (at_work) begin
+        assert (exists_q[cur_q] && held_q[cur_q] && cmd_q == sqe_q[cur_q] && pst_qid_q == cur_q &&
+                !pst_open_q && !bad_q[cur_q] && !(del_q && (cur_q == '0 || cur_q == del_qid_q)))
+        else $error("%m: works on something else");
+        assert (!needs_unit(opcode) || !unit_busy_q[unit_of(opcode)]) else $error("%m: unit taken");
+        assert (state_q != StStart || unit_q == unit_of(opcode)) else $error("%m: wrong unit");
+      end
+      if (table_op) begin
+        assert (exists_q[cur_q] && !wait_q[cur_q] && pst_qid_q == cur_q && !pst_open_q)
+        else $error("%m: table operation of nobody");
+      end
+      if (at_work || table_op) begin
+        assert (posted_q[cur_q] + 32'(open_q[cur_q]) - head_q[cur_q] < entries[cur_q])
+        else $error("%m: no room for what is at work");
+      end
+      if (state_q == StFetch || state_q == StFetchRsp) begin
+        assert (exists_q[cur_q] && !held_q[cur_q] && tail_q[cur_q] != fetched_q[cur_q])
+        else $error("%m: fetches what is not there");
+      end
+      if (state_q == StPost && !pst_dead) begin
+        assert (posted_q[pst_qid_q] + 32'(open_q[pst_qid_q]) - head_q[pst_qid_q] <
+                entries[pst_qid_q] + 32'(pst_open_q)) else $error("%m: posts without room");
+      end
+      // Queue entries are read, and completions written, within the rings.
+      if (raw_valid_o && !raw_write_o) begin
+        assert (raw_addr_o - sqb_q[cur_q] < 64'(entries[cur_q]) << 6)
+        else $error("%m: fetch outside the SQ");
+      end
+      if (raw_valid_o && raw_write_o) begin
+        assert (raw_addr_o - cqb_q[pst_qid_q] < 64'(entries[pst_qid_q]) << 4)
+        else $error("%m: completion outside the CQ");
+      end
+    end
+  end
+
   // What waits for an interrupt is of a queue that has some, less than would bring one, and
   // not yet consumed; a timer runs no longer than it was told to.
   always_ff @(posedge clk_i) begin
@@ -1051,6 +1171,74 @@ module csrec_sched #(
     end
     if (rst_ni && msix_valid_o) begin
       assert (exists_q[pst_qid_q] && !noirq_q[pst_qid_q]) else $error("%m: no such interrupt");
+    end
+  end
+`endif
+
+`ifdef FORMAL
+  // Only for tests/rtl/formal: what takes a witness of its own.
+  //
+  // Phase: the bit in any slot of any CQ, as the host sees it (slots start as zero), is not
+  // the one that the next completion for the slot has; what a completion writes flips it.
+  (* anyconst *) logic [QW-1:0] f_queue;
+  (* anyconst *) logic [11:0]   f_slot;
+  logic        f_phase_q;
+  logic [31:0] f_mask, f_next;
+  assign f_mask = (32'd1 << log2_q[f_queue]) - 32'd1;
+  assign f_next = posted_q[f_queue] + ((32'(f_slot) - posted_q[f_queue]) & f_mask);
+
+  // Fairness: could f_queue start its command now, and how many have others started since?
+  logic        f_could, f_start;
+  logic [31:0] f_turns_q, f_rest;
+  always_comb begin
+    f_could = exists_q[f_queue] && !stop_q[f_queue] && held_q[f_queue] && !disable_q &&
+              !(del_q && (f_queue == '0 || f_queue == del_qid_q)) &&
+              posted_q[f_queue] + 32'(open_q[f_queue]) - head_q[f_queue] <
+                32'd1 << log2_q[f_queue] &&
+              (!wait_q[f_queue] || again_q[f_queue]) &&
+              (open_q[f_queue] == '0 || bad_q[f_queue] || !fences(sqe_q[f_queue][15:0])) &&
+              (bad_q[f_queue] || !needs_unit(sqe_q[f_queue][7:0]) ||
+               !unit_busy_q[unit_of(sqe_q[f_queue][7:0])]);
+    f_start = state_q == StScan && !disable_q && !due_any && !done_any &&
+              !(del_q && open_q[del_qid_q] == '0) && cur_start;
+    // queues that the scan still comes to before f_queue
+    f_rest = cur_q == f_queue ? (served_q ? NumQ - 1 : 0) :
+             (cur_q < f_queue ? 32'(f_queue) - 32'(cur_q)
+                              : NumQ + 32'(f_queue) - 32'(cur_q)) - 32'(served_q);
+  end
+
+  // The same of units that are done: how many others were taken meanwhile?
+  (* anyconst *) logic [2:0] f_unit;
+  logic [31:0] f_taken_q, f_others;
+  always_comb begin
+    f_others = 32'(state_q == StDecode || state_q == StStart);
+    for (int unsigned u = 0; u < NumUnits; u++) begin
+      f_others = f_others + 32'(unit_busy_q[u] && 3'(u) != f_unit);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    assume (32'(f_queue) < NumQ && 32'(f_unit) < NumUnits);
+    if (!exists_q[f_queue]) f_phase_q <= 1'b0;
+    else if (state_q == StPost && !pst_dead && raw_ready_i && pst_qid_q == f_queue &&
+             cq_slot == 32'(f_slot)) begin
+      f_phase_q <= raw_wdata_o[16];
+      assert (!rst_ni || raw_wdata_o[16] != f_phase_q);
+    end
+    if (rst_ni && exists_q[f_queue] && 32'(f_slot) <= f_mask) begin
+      assert (f_phase_q == f_next[5'(log2_q[f_queue])]);
+    end
+
+    f_turns_q <= !f_could || (f_start && cur_q == f_queue) || !rst_ni ? '0
+                 : f_turns_q + 32'(f_start);
+    if (rst_ni && f_could) begin
+      assert (f_turns_q < NumQ && f_turns_q + f_rest < NumQ);
+    end
+
+    f_taken_q <= !done_valid_i[f_unit] || !rst_ni ? '0
+                 : f_taken_q + 32'(state_q == StDone && unit_q != f_unit);
+    if (rst_ni && done_valid_i[f_unit]) begin
+      assert (f_taken_q <= NumUnits && f_taken_q + f_others <= NumUnits);
     end
   end
 `endif

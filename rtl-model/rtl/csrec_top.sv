@@ -963,105 +963,71 @@ module csrec_top #(
   end
 
   // -------------------------------------------------------------- assertions
-  csrec_hs_check #(
-    .Width(75)
-  ) u_chk_host_ar (
+  csrec_axi_check u_chk_host (
     .clk_i,
     .rst_ni,
-    .valid_i(m_axi_host_arvalid_o),
-    .ready_i(m_axi_host_arready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_host_araddr_o, m_axi_host_arlen_o, m_axi_host_arsize_o})
+    .awid_i    (m_axi_host_awid_o),
+    .awaddr_i  (m_axi_host_awaddr_o),
+    .awlen_i   (m_axi_host_awlen_o),
+    .awsize_i  (m_axi_host_awsize_o),
+    .awburst_i (m_axi_host_awburst_o),
+    .awvalid_i (m_axi_host_awvalid_o),
+    .awready_i (m_axi_host_awready_i),
+    .wdata_i   (m_axi_host_wdata_o),
+    .wstrb_i   (m_axi_host_wstrb_o),
+    .wlast_i   (m_axi_host_wlast_o),
+    .wvalid_i  (m_axi_host_wvalid_o),
+    .wready_i  (m_axi_host_wready_i),
+    .bid_i     (m_axi_host_bid_i),
+    .bresp_i   (m_axi_host_bresp_i),
+    .bvalid_i  (m_axi_host_bvalid_i),
+    .bready_i  (m_axi_host_bready_o),
+    .arid_i    (m_axi_host_arid_o),
+    .araddr_i  (m_axi_host_araddr_o),
+    .arlen_i   (m_axi_host_arlen_o),
+    .arsize_i  (m_axi_host_arsize_o),
+    .arburst_i (m_axi_host_arburst_o),
+    .arvalid_i (m_axi_host_arvalid_o),
+    .arready_i (m_axi_host_arready_i),
+    .rid_i     (m_axi_host_rid_i),
+    .rdata_i   (m_axi_host_rdata_i),
+    .rresp_i   (m_axi_host_rresp_i),
+    .rlast_i   (m_axi_host_rlast_i),
+    .rvalid_i  (m_axi_host_rvalid_i),
+    .rready_i  (m_axi_host_rready_o)
   );
-  csrec_hs_check #(
-    .Width(72)
-  ) u_chk_host_aw (
+  csrec_axi_check u_chk_dram (
     .clk_i,
     .rst_ni,
-    .valid_i(m_axi_host_awvalid_o),
-    .ready_i(m_axi_host_awready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_host_awaddr_o, m_axi_host_awlen_o})
-  );
-  csrec_hs_check #(
-    .Width(577)
-  ) u_chk_host_w (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_host_wvalid_o),
-    .ready_i(m_axi_host_wready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_host_wdata_o, m_axi_host_wstrb_o, m_axi_host_wlast_o})
-  );
-  csrec_hs_check #(
-    .Width(515)
-  ) u_chk_host_r (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_host_rvalid_i),
-    .ready_i(m_axi_host_rready_o),
-    .drop_i (1'b0),
-    .data_i ({m_axi_host_rdata_i, m_axi_host_rresp_i, m_axi_host_rlast_i})
-  );
-  csrec_hs_check #(
-    .Width(2)
-  ) u_chk_host_b (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_host_bvalid_i),
-    .ready_i(m_axi_host_bready_o),
-    .drop_i (1'b0),
-    .data_i (m_axi_host_bresp_i)
-  );
-  csrec_hs_check #(
-    .Width(75)
-  ) u_chk_dram_ar (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_dram_arvalid_o),
-    .ready_i(m_axi_dram_arready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_dram_araddr_o, m_axi_dram_arlen_o, m_axi_dram_arsize_o})
-  );
-  csrec_hs_check #(
-    .Width(72)
-  ) u_chk_dram_aw (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_dram_awvalid_o),
-    .ready_i(m_axi_dram_awready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_dram_awaddr_o, m_axi_dram_awlen_o})
-  );
-  csrec_hs_check #(
-    .Width(577)
-  ) u_chk_dram_w (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_dram_wvalid_o),
-    .ready_i(m_axi_dram_wready_i),
-    .drop_i (1'b0),
-    .data_i ({m_axi_dram_wdata_o, m_axi_dram_wstrb_o, m_axi_dram_wlast_o})
-  );
-  csrec_hs_check #(
-    .Width(515)
-  ) u_chk_dram_r (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_dram_rvalid_i),
-    .ready_i(m_axi_dram_rready_o),
-    .drop_i (1'b0),
-    .data_i ({m_axi_dram_rdata_i, m_axi_dram_rresp_i, m_axi_dram_rlast_i})
-  );
-  csrec_hs_check #(
-    .Width(2)
-  ) u_chk_dram_b (
-    .clk_i,
-    .rst_ni,
-    .valid_i(m_axi_dram_bvalid_i),
-    .ready_i(m_axi_dram_bready_o),
-    .drop_i (1'b0),
-    .data_i (m_axi_dram_bresp_i)
+    .awid_i    (m_axi_dram_awid_o),
+    .awaddr_i  (m_axi_dram_awaddr_o),
+    .awlen_i   (m_axi_dram_awlen_o),
+    .awsize_i  (m_axi_dram_awsize_o),
+    .awburst_i (m_axi_dram_awburst_o),
+    .awvalid_i (m_axi_dram_awvalid_o),
+    .awready_i (m_axi_dram_awready_i),
+    .wdata_i   (m_axi_dram_wdata_o),
+    .wstrb_i   (m_axi_dram_wstrb_o),
+    .wlast_i   (m_axi_dram_wlast_o),
+    .wvalid_i  (m_axi_dram_wvalid_o),
+    .wready_i  (m_axi_dram_wready_i),
+    .bid_i     (m_axi_dram_bid_i),
+    .bresp_i   (m_axi_dram_bresp_i),
+    .bvalid_i  (m_axi_dram_bvalid_i),
+    .bready_i  (m_axi_dram_bready_o),
+    .arid_i    (m_axi_dram_arid_o),
+    .araddr_i  (m_axi_dram_araddr_o),
+    .arlen_i   (m_axi_dram_arlen_o),
+    .arsize_i  (m_axi_dram_arsize_o),
+    .arburst_i (m_axi_dram_arburst_o),
+    .arvalid_i (m_axi_dram_arvalid_o),
+    .arready_i (m_axi_dram_arready_i),
+    .rid_i     (m_axi_dram_rid_i),
+    .rdata_i   (m_axi_dram_rdata_i),
+    .rresp_i   (m_axi_dram_rresp_i),
+    .rlast_i   (m_axi_dram_rlast_i),
+    .rvalid_i  (m_axi_dram_rvalid_i),
+    .rready_i  (m_axi_dram_rready_o)
   );
   csrec_hs_check #(
     .Width(16)
@@ -1073,25 +1039,41 @@ module csrec_top #(
     .drop_i (1'b0),
     .data_i (msix_vector_o)
   );
-  csrec_hs_check #(
-    .Width(64)
-  ) u_chk_axil_r (
+  csrec_axi_check #(
+    .AddrW(19),
+    .DataW(64)
+  ) u_chk_axil (
     .clk_i,
     .rst_ni,
-    .valid_i(s_axil_rvalid_o),
-    .ready_i(s_axil_rready_i),
-    .drop_i (1'b0),
-    .data_i (s_axil_rdata_o)
-  );
-  csrec_hs_check #(
-    .Width(1)
-  ) u_chk_axil_b (
-    .clk_i,
-    .rst_ni,
-    .valid_i(s_axil_bvalid_o),
-    .ready_i(s_axil_bready_i),
-    .drop_i (1'b0),
-    .data_i (1'b0)
+    .awid_i   (1'b0),
+    .awaddr_i (s_axil_awaddr_i),
+    .awlen_i  (8'd0),
+    .awsize_i (3'd3),
+    .awburst_i(2'b01),
+    .awvalid_i(s_axil_awvalid_i),
+    .awready_i(s_axil_awready_o),
+    .wdata_i  (s_axil_wdata_i),
+    .wstrb_i  (s_axil_wstrb_i),
+    .wlast_i  (1'b1),
+    .wvalid_i (s_axil_wvalid_i),
+    .wready_i (s_axil_wready_o),
+    .bid_i    (1'b0),
+    .bresp_i  (s_axil_bresp_o),
+    .bvalid_i (s_axil_bvalid_o),
+    .bready_i (s_axil_bready_i),
+    .arid_i   (1'b0),
+    .araddr_i (s_axil_araddr_i),
+    .arlen_i  (8'd0),
+    .arsize_i (3'd3),
+    .arburst_i(2'b01),
+    .arvalid_i(s_axil_arvalid_i),
+    .arready_i(s_axil_arready_o),
+    .rid_i    (1'b0),
+    .rdata_i  (s_axil_rdata_o),
+    .rresp_i  (s_axil_rresp_o),
+    .rlast_i  (1'b1),
+    .rvalid_i (s_axil_rvalid_o),
+    .rready_i (s_axil_rready_i)
   );
   for (genvar c = 0; c < NumClients; c++) begin : gen_client
     csrec_hs_check #(
@@ -1130,8 +1112,7 @@ module csrec_top #(
 
   // Not needed: one ID, and protection is the region table's. An absent engine's wires.
   logic unused;
-  assign unused = &{1'b0, s_axil_awprot_i, s_axil_arprot_i, m_axi_host_bid_i, m_axi_host_rid_i,
-                    m_axi_dram_bid_i, m_axi_dram_rid_i, wr_ready, start_valid, abort_req,
+  assign unused = &{1'b0, s_axil_awprot_i, s_axil_arprot_i, wr_ready, start_valid, abort_req,
                     u_done_ready, req_ready, rd_valid, rsp_valid, rd_last};
 
 endmodule
