@@ -27,6 +27,7 @@ help:
 	@echo 'make check           all tests; make check-SUITE for one (see tests/run)'
 	@echo 'make bench-tt        the tensor-train operator against numpy'
 	@echo 'make check-long      the RTL tests with a million random commands and more'
+	@echo 'make check-proofs    proofs of the region check and of the queues'
 	@echo 'make check-debug     the driver tests on a kernel with KASAN, lockdep, kmemleak and more'
 	@echo 'make check-hostile   hostile processes against a victim, a million commands'
 	@echo 'make bench-plan      the planner: times, gaps, predicted against simulated cycles'
@@ -88,7 +89,7 @@ check-debug: build
 	@$(LAB) tests/run debug
 
 # These build what they test by themselves.
-ALONE := scripts layout kernel_style rtl_lint unit golden rtl server userspace outer
+ALONE := scripts layout kernel_style rtl_lint unit golden rtl proofs server userspace outer
 $(ALONE:%=check-%): check-%: lab
 	@$(LAB) tests/run $*
 

@@ -1047,6 +1047,11 @@ module csrec_sched #(
   state_e          wanted;  // where the command goes from StDecode
   logic [3:0]      open_want [0:NumQ-1];
   logic [31:0]     entries   [0:NumQ-1];
+  // A WAIT that has passed StDecode; head is its opcode and flags, rest what follows the cid.
+  function automatic logic checked_wait(input logic [15:0] head, input logic [479:0] rest);
+    checked_wait = head[7:0] == csrec_pkg::OP_WAIT && (head[15:8] & ~csrec_pkg::CMD_F_ALL) == '0 &&
+                   rest[31:0] == '0 && reserved(csrec_pkg::OP_WAIT, rest[479:32]) == '0;
+  endfunction
   always_comb begin
     case (state_q)
       StDecode, StStart, StFence, StQueue, StProbe, StProbeRsp, StRegion: at_work = 1'b1;
@@ -1084,10 +1089,8 @@ module csrec_sched #(
         else $error("%m: no room for what is started");
         assert (!wait_q[i] || posted_q[i] + 32'(open_q[i]) - head_q[i] < entries[i])
         else $error("%m: no room for a blocked WAIT");
-        assert (!wait_q[i] || (held_q[i] && !bad_q[i] && sqe_q[i][7:0] == csrec_pkg::OP_WAIT &&
-                               {sqe_q[i][15:8] & ~csrec_pkg::CMD_F_ALL,
-                                sqe_q[i][csrec_pkg::CMD_RSVD4_LSB+:32],
-                                reserved(csrec_pkg::OP_WAIT, sqe_q[i][BodyLsb+:448])} == '0))
+        assert (!wait_q[i] || (held_q[i] && !bad_q[i] &&
+                               checked_wait(sqe_q[i][15:0], sqe_q[i][511:32])))
         else $error("%m: blocked by no WAIT");
         assert (draining || open_q[i] == open_want[i]) else $error("%m: open commands miscounted");
       end
@@ -1127,7 +1130,12 @@ module csrec_sched #(
         assert (exists_q[cur_q] && held_q[cur_q] && cmd_q == sqe_q[cur_q] && pst_qid_q == cur_q &&
                 !pst_open_q && !bad_q[cur_q] && !(del_q && (cur_q == '0 || cur_q == del_qid_q)))
         else $error("%m: works on something else");
+        assert (state_q != StFence || opcode != csrec_pkg::OP_WAIT ||
+                checked_wait(cmd_q[15:0], cmd_q[511:32]))
+        else $error("%m: WAIT not checked");
         assert (!needs_unit(opcode) || !unit_busy_q[unit_of(opcode)]) else $error("%m: unit taken");
+        assert (wanted != StQueue || state_q == StDecode || cur_q == '0)
+        else $error("%m: queues are the admin queue's");
         assert (state_q != StStart || unit_q == unit_of(opcode)) else $error("%m: wrong unit");
       end
       if (table_op) begin

@@ -4,9 +4,10 @@
  * they could write. Linked once with the RTL and once with the golden device, the two
  * outputs must be equal (lockstep.sh compares them).
  *
- *   lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT [chaos]]
+ *   lockstep [-w FILE -b BATCH] SEED BATCHES [HOST_LATENCY DRAM_LATENCY STALL_PCT LATE_PCT [chaos]]
  *
- * With a sixth argument there is nothing to compare: instead, in each batch, a queue is
+ * -w writes the waves of one batch, for a seed that has failed.
+ * With a seventh argument there is nothing to compare: instead, in each batch, a queue is
  * deleted or a region invalidated under the commands at work, host memory fails for a
  * while, or the device is disabled or reset. Then all must come to rest, every command be
  * accounted for, and the device start again. TAP.
@@ -17,12 +18,13 @@
  *
  * Queues differ in interrupt coalescing. Their times are so long that they do not pass within
  * a batch, so that the number of interrupts does not depend on the timing: it must be equal,
- * too. With a sixth argument they are short, and no completion may be left without one.
+ * too. With a seventh argument they are short, and no completion may be left without one.
  */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dev.h"
 
@@ -657,21 +659,42 @@ static bool chaos_batch(void)
 	return good;
 }
 
+/* Waves on or off, if there are to be any. */
+static void trace(const char *file, bool on)
+{
+	if (file && csrec_model_trace(d.m, on ? file : NULL)) {
+		fprintf(stderr, "lockstep: this model writes no waves to '%s'\n", file);
+		exit(2);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct csrec_model_config cfg = CSREC_MODEL_CONFIG_DEFAULT;
-	unsigned int batches, i, bad = 0;
+	unsigned int batches, i, bad = 0, wave_batch = 0;
+	const char *wave = NULL;
+	int opt;
 
-	if (argc < 3) {
-		fprintf(stderr,
-			"usage: lockstep SEED BATCHES [LATENCY STALL_PCT LATE_PCT [chaos]]\n");
+	while ((opt = getopt(argc, argv, "w:b:")) != -1) {
+		if (opt == 'w')
+			wave = optarg;
+		else if (opt == 'b')
+			wave_batch = strtoul(optarg, NULL, 0);
+		else
+			argc = 0;
+	}
+	argc -= optind;
+	argv += optind;
+	if (argc < 2) {
+		fprintf(stderr, "usage: lockstep [-w FILE -b BATCH] SEED BATCHES "
+			"[HOST_LATENCY DRAM_LATENCY STALL_PCT LATE_PCT [chaos]]\n");
 		return 2;
 	}
-	cfg.seed = strtoul(argv[1], NULL, 0);
+	cfg.seed = strtoul(argv[0], NULL, 0);
 	dice = cfg.seed * 0x9e3779b97f4a7c15ull | 1;
-	batches = strtoul(argv[2], NULL, 0);
-	cfg.dram_latency = 5;
-	cfg.host_latency = argc > 3 ? strtoul(argv[3], NULL, 0) : 10;
+	batches = strtoul(argv[1], NULL, 0);
+	cfg.host_latency = argc > 2 ? strtoul(argv[2], NULL, 0) : 10;
+	cfg.dram_latency = argc > 3 ? strtoul(argv[3], NULL, 0) : 5;
 	cfg.stall_pct = argc > 4 ? strtoul(argv[4], NULL, 0) : 0;
 	dev_open(&d, &cfg);
 	d.late_pct = argc > 5 ? strtoul(argv[5], NULL, 0) : 0;
@@ -679,15 +702,21 @@ int main(int argc, char **argv)
 	fill_inputs();
 	set_up();
 	if (chaos) {
-		for (i = 0; i < batches && !bad; i++)
+		for (i = 0; i < batches && !bad; i++) {
+			trace(wave, i == wave_batch);
 			bad += !chaos_batch();
-		ok(!bad, "%u batches cut short in all ways, latency %s, stalls %s%%, late %s%%",
-		   batches, argv[3], argv[4], argv[5]);
+			if (bad)
+				printf("# batch %u\n", i);
+		}
+		ok(!bad, "%u batches cut short in all ways, latency %s and %s, stalls %s%%, late %s%%",
+		   batches, argv[2], argv[3], argv[4], argv[5]);
 		dev_close(&d);
 		return finish();
 	}
-	for (i = 0; i < batches; i++)
+	for (i = 0; i < batches; i++) {
+		trace(wave, i == wave_batch);
 		run_batch(i);
+	}
 	printf("%llu interrupts\n", (unsigned long long)reg(&d, CSREC_REG_CNT_IRQS));
 	printf("%llu rows, %llu TT rows\n", (unsigned long long)reg(&d, CSREC_REG_CNT_EMB_ROWS),
 	       (unsigned long long)reg(&d, CSREC_REG_CNT_TT_ROWS));

@@ -3,7 +3,7 @@
 # Tests of the device without its engines' arithmetic. Included by tests/rtl/Makefile,
 # and usable alone: make -f tests/rtl/core/rules.mk core-check
 #
-#   core-all	builds	core-check  runs all (TAP)	core-long  lock-step, 20 times longer
+#   core-all	builds	core-check  runs all (TAP)	core-long  lock-step, a million commands
 #   core_test    directed tests on the RTL with assertions
 #   lockstep.sh  the same random commands to the RTL and to the golden device
 
@@ -17,16 +17,20 @@ core-golden-lib := $(core-golden)/libcsrec-model-golden.a
 core-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror \
 	-I$(core-top)/uapi -I$(core-top)/rtl-model/include -I$(core-src)
 
+# beyond the fixed runs
+CORE_COMMANDS ?= 2000
+CORE_LONG_COMMANDS ?= 1000000
+
 .PHONY: core-all core-check core-long core-model core-golden
 
 core-all: $(addprefix $(core-out)/,core_test lockstep_rtl lockstep_golden)
 
 core-check: core-all
 	$(core-out)/core_test
-	$(core-src)/lockstep.sh $(core-out)
+	$(core-src)/lockstep.sh $(core-out) $(CORE_COMMANDS)
 
 core-long: core-all
-	$(core-src)/lockstep.sh $(core-out) 20
+	$(core-src)/lockstep.sh $(core-out) $(CORE_LONG_COMMANDS) 100000
 
 core-model:
 	$(MAKE) -C $(core-top)/rtl-model model O=$(core-rtl)
