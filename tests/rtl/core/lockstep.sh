@@ -9,7 +9,7 @@
 set -u
 
 dir=$1
-commands=${2:-2000}
+commands=${2:-1000}
 seed=${3:-1000}
 n=0
 bad=0
@@ -27,12 +27,13 @@ replay() { # SEED BATCHES HOST DRAM STALLS LATE [chaos]
 compare() {
 	local count=0
 	n=$((n + 1))
+	: > "$dir/rtl.out"
 	"$dir/lockstep_golden" "$@" > "$dir/golden.out" &&
 	"$dir/lockstep_rtl" "$@" > "$dir/rtl.out" 2> "$dir/rtl.err" &&
 	cmp -s "$dir/golden.out" "$dir/rtl.out" &&
-	! grep -q -e none -e 'does not' -e unknown -e cannot "$dir/golden.out"
+	! grep -q -e none -e 'does not' -e unknown -e cannot "$dir/golden.out" &&
+	count=$(grep -c ': status' "$dir/rtl.out")
 	if [ $? = 0 ]; then
-		count=$(grep -c ': status' "$dir/rtl.out")
 		echo "ok $n - seed $1, latency $3 and $4, stalls $5%, late $6%: $count completions equal," \
 			"$(grep -c 'status 0' "$dir/rtl.out") of them good, and all memory"
 	else

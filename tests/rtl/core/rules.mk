@@ -18,7 +18,7 @@ core-cflags := -std=c17 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Werror \
 	-I$(core-top)/uapi -I$(core-top)/rtl-model/include -I$(core-src)
 
 # beyond the fixed runs
-CORE_COMMANDS ?= 2000
+CORE_COMMANDS ?= 1000
 CORE_LONG_COMMANDS ?= 1000000
 
 .PHONY: core-all core-check core-long core-model core-golden
