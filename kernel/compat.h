@@ -169,6 +169,11 @@ static inline void csrec_dma_buf_unmap(struct dma_buf_attachment *attach, struct
 
 #endif
 
+/* Mappings that need no sync, and that DMA debugging lets overlap. */
+#ifndef DMA_ATTR_REQUIRE_COHERENT
+#define DMA_ATTR_REQUIRE_COHERENT	0
+#endif
+
 /* Classes cannot be constant where they are linked into a list. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 #define CSREC_CLASS_CONST

@@ -233,12 +233,15 @@ static int csrec_map(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 	unsigned int i;
 	int ret;
 
-	ret = dma_map_sgtable(dev, sgt, csrec_dma_dir(r), 0);
+	/*
+	 * Nobody could say when to sync memory that is mapped for good, and as often as it is
+	 * registered. Kernels that cannot be told so are asked.
+	 */
+	ret = dma_map_sgtable(dev, sgt, csrec_dma_dir(r), DMA_ATTR_REQUIRE_COHERENT);
 	if (ret) {
 		/* there is a limit only to what bounces */
 		return dma_max_mapping_size(dev) != SIZE_MAX ? -EOPNOTSUPP : ret;
 	}
-	/* nobody could say when to sync memory that is mapped for good */
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		if (dma_need_sync(dev, sg_dma_address(sg))) {
 			ret = -EOPNOTSUPP;
@@ -250,14 +253,15 @@ static int csrec_map(struct csrec_dev *csd, struct csrec_region *r, u64 addr)
 		return 0;
 
 err:
-	dma_unmap_sgtable(dev, sgt, csrec_dma_dir(r), 0);
+	dma_unmap_sgtable(dev, sgt, csrec_dma_dir(r), DMA_ATTR_REQUIRE_COHERENT);
 	return ret;
 }
 
 static void csrec_unmap(struct csrec_dev *csd, struct csrec_region *r)
 {
 	csrec_lists_free(csd, r);
-	dma_unmap_sgtable(&csd->pdev->dev, &r->sgt.sgt, csrec_dma_dir(r), 0);
+	dma_unmap_sgtable(&csd->pdev->dev, &r->sgt.sgt, csrec_dma_dir(r),
+			  DMA_ATTR_REQUIRE_COHERENT);
 }
 
 /* ---- regions ---- */
