@@ -85,7 +85,6 @@
 
 struct csrec_ctx;
 struct csrec_dev;
-struct csrec_import;
 struct csrec_map;
 struct eventfd_ctx;
 struct file;
@@ -244,7 +243,8 @@ struct csrec_region {
 	struct csrec_map map;		/* if it has ops */
 	void *p2p_va;		/* of it, with P2PDMA */
 	/* HOST */
-	struct csrec_import *import;	/* a dma-buf; else pinned: */
+	struct dma_buf_attachment *import;	/* of a dma-buf; else pinned: */
+	struct sg_table *import_sgt;
 	struct mm_struct *mm;	/* whose pinned_vm is charged */
 	unsigned long npages;	/* pinned */
 	unsigned long charged;
@@ -509,8 +509,6 @@ struct csrec_obj *csrec_slot_get(struct csrec_slots *slots, struct csrec_ctx *ct
 void csrec_slot_put(struct csrec_slots *slots, struct csrec_obj *obj);
 struct csrec_obj *csrec_slot_close(struct csrec_slots *slots, struct csrec_ctx *ctx, u32 key);
 struct csrec_obj *csrec_slot_close_first(struct csrec_slots *slots, struct list_head *list);
-void csrec_slots_wait_empty(struct csrec_dev *csd, struct csrec_slots *slots,
-			    struct list_head *list);
 void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj);
 void csrec_slots_for_each(struct csrec_dev *csd, struct csrec_slots *slots,
 			  void (*fn)(struct csrec_dev *csd, const struct csrec_obj *obj,
@@ -522,11 +520,11 @@ int csrec_mem_init(struct csrec_dev *csd);
 void csrec_mem_exit(struct csrec_dev *csd);
 int csrec_mem_start(struct csrec_dev *csd);
 void csrec_mem_stop(struct csrec_dev *csd);
+enum dma_data_direction csrec_dma_dir(const struct csrec_region *r);
 void csrec_region_cmd(struct csrec_cmd *cmd, const struct csrec_region *r);
 int csrec_lists_make(struct csrec_dev *csd, struct csrec_region *r, const struct sg_table *sgt,
 		     unsigned int offset);
 int csrec_region_install(struct csrec_ctx *ctx, struct csrec_region *r, u32 *key);
-void csrec_region_revoke(struct csrec_dev *csd, u32 key);
 void csrec_region_set_dram(struct csrec_region *r, struct csrec_dram *d);
 void csrec_regions_close(struct csrec_ctx *ctx);
 void csrec_regions_teardown(struct csrec_ctx *ctx);
@@ -550,11 +548,8 @@ s64 csrec_onchip_alloc(struct csrec_dev *csd, u64 size, u64 align);
 void csrec_onchip_free(struct csrec_dev *csd, u64 base, u64 size);
 
 /* csrec_dmabuf.c */
-int csrec_dmabuf_init(void);
-void csrec_dmabuf_exit(void);
-void csrec_imports_flush(void);
 void csrec_export_end(struct csrec_export_call *call, int ret);
-void csrec_import_put(struct csrec_import *im);
+void csrec_import_put(struct csrec_region *r);
 void csrec_exports_revoke(struct csrec_dev *csd);
 int csrec_ioc_mem_export(struct csrec_ctx *ctx, void *argp);
 int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp);

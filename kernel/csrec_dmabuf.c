@@ -8,7 +8,6 @@
 #include <linux/file.h>
 #include <linux/module.h>
 #include <linux/pci-p2pdma.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "csrec.h"
@@ -274,220 +273,108 @@ void csrec_export_end(struct csrec_export_call *call, int ret)
 
 /* ---- import ---- */
 
-static struct workqueue_struct *csrec_import_wq;
-
-/* Memory of another exporter. Lives as long as its region, or work on its invalidation. */
-struct csrec_import {
-	struct kref ref;
-	struct csrec_dev *csd;
-	struct dma_buf *buf;
-	struct dma_buf_attachment *attach;
-	struct sg_table *sgt;
-	enum dma_data_direction dir;
-	u32 key;
-	bool pinned;
-	bool stale;
-	struct work_struct work;
-	struct mutex lock;	/* sgt, and that buf is there */
-};
-
-static void csrec_import_free(struct kref *ref)
-{
-	struct csrec_import *im = container_of(ref, struct csrec_import, ref);
-
-	put_device(&im->csd->dev);
-	mutex_destroy(&im->lock);
-	kfree(im);
-}
-
-static void csrec_import_unmap(struct csrec_import *im)
-{
-	lockdep_assert_held(&im->lock);
-	if (im->buf && im->sgt)
-		dma_buf_unmap_attachment_unlocked(im->attach, im->sgt, im->dir);
-	im->sgt = NULL;
-}
-
 /*
- * The exporter takes its memory back: the key goes, and the mapping with it. Until it is unmapped
- * the device may access it, as nothing stops a command at once: who revokes waits for that, and not
- * for fences only. That it is not merely moved is what pinning is for. A device that has failed
- * cannot be told; it is taken off the bus, so that the exporter need not wait for its reset. In
- * a reset or removal all goes anyway.
+ * Memory of another exporter. Page lists say for good where it is, and so it has to stay there: an
+ * attachment without invalidate_mappings() pins what it maps. Nothing stops a command at once, and
+ * so no revocation is promised either: exporters that need one refuse such an attachment, and those
+ * of peer-to-peer memory, which HOST regions are not for.
  */
-static void csrec_import_work(struct work_struct *work)
+void csrec_import_put(struct csrec_region *r)
 {
-	struct csrec_import *im = container_of(work, struct csrec_import, work);
-	struct csrec_dev *csd = im->csd;
+	struct dma_buf *buf = r->import->dmabuf;
 
-	down_read(&csd->reset_lock);
-	if (!csrec_dead(csd))
-		csrec_region_revoke(csd, im->key);
-	if (csrec_dead(csd) == -EIO) {
-		pci_clear_master(csd->pdev);
-		mutex_lock(&im->lock);
-		csrec_import_unmap(im);
-		mutex_unlock(&im->lock);
-	}
-	up_read(&csd->reset_lock);
-	kref_put(&im->ref, csrec_import_free);
-}
-
-static void csrec_import_queue(struct csrec_import *im)
-{
-	kref_get(&im->ref);
-	if (!queue_work(csrec_import_wq, &im->work))
-		kref_put(&im->ref, csrec_import_free);
-}
-
-static void csrec_import_invalidate(struct dma_buf_attachment *attach)
-{
-	struct csrec_import *im = attach->importer_priv;
-
-	dma_resv_assert_held(attach->dmabuf->resv);
-	WRITE_ONCE(im->stale, true);
-	csrec_import_queue(im);
-}
-
-/* no peer-to-peer: other devices' memory is not what HOST regions are for */
-static const struct dma_buf_attach_ops csrec_import_ops = {
-	.CSREC_INVALIDATE_MAPPINGS = csrec_import_invalidate,
-};
-
-/* Of a region that the device does not know any more. */
-void csrec_import_put(struct csrec_import *im)
-{
-	mutex_lock(&im->lock);
-	csrec_import_unmap(im);
-	if (im->pinned) {
-		dma_resv_lock(im->buf->resv, NULL);
-		dma_buf_unpin(im->attach);
-		dma_resv_unlock(im->buf->resv);
-	}
-	if (im->attach)
-		dma_buf_detach(im->buf, im->attach);
-	dma_buf_put(im->buf);
-	im->buf = NULL;
-	mutex_unlock(&im->lock);
-	kref_put(&im->ref, csrec_import_free);
+	if (r->import_sgt)
+		dma_buf_unmap_attachment_unlocked(r->import, r->import_sgt, csrec_dma_dir(r));
+	dma_buf_detach(buf, r->import);
+	dma_buf_put(buf);
 }
 
 /* Is all of it host memory that the device reaches at any time, in whole pages? */
-static bool csrec_import_suits(struct csrec_import *im)
+static bool csrec_import_suits(struct csrec_dev *csd, const struct csrec_region *r)
 {
 	struct scatterlist *sg;
 	unsigned int i;
 	u64 total = 0;
 
-	for_each_sgtable_dma_sg(im->sgt, sg, i) {
+	for_each_sgtable_dma_sg(r->import_sgt, sg, i) {
 		if (!IS_ALIGNED(sg_dma_address(sg) | sg_dma_len(sg), 4096) ||
-		    dma_need_sync(&im->csd->pdev->dev, sg_dma_address(sg)))
+		    dma_need_sync(&csd->pdev->dev, sg_dma_address(sg)))
 			return false;
 		total += sg_dma_len(sg);
 	}
-	return total >= im->buf->size;
+	return total >= r->size;
 }
 
-static int csrec_import_host(struct csrec_ctx *ctx, struct csrec_region *r, struct dma_buf *buf)
+/* Waits until the exporter does not move it any more, which ends soon, by the rules of fences. */
+static int csrec_import_host(struct csrec_dev *csd, struct csrec_region *r, struct dma_buf *buf)
 {
-	struct csrec_dev *csd = ctx->csd;
-	struct csrec_import *im;
+	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
-	long left;
 	int ret;
 
-	im = kzalloc_obj(*im, GFP_KERNEL_ACCOUNT);
-	if (!im)
-		return -ENOMEM;
-	kref_init(&im->ref);
-	im->csd = csd;
-	get_device(&csd->dev);
+	attach = dma_buf_attach(buf, &csd->pdev->dev);
+	if (IS_ERR(attach)) {
+		ret = PTR_ERR(attach);
+		goto err;
+	}
 	get_dma_buf(buf);
-	im->buf = buf;
-	im->dir = r->rights & CSREC_RIGHT_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
-	INIT_WORK(&im->work, csrec_import_work);
-	mutex_init(&im->lock);
-
-	im->attach = dma_buf_dynamic_attach(buf, &csd->pdev->dev, &csrec_import_ops, im);
-	if (IS_ERR(im->attach)) {
-		ret = PTR_ERR(im->attach);
-		im->attach = NULL;
-		goto err;
-	}
-	/* key and page lists say for good where the memory is: no exporter may move it meanwhile */
-	dma_resv_lock(buf->resv, NULL);
-	ret = dma_buf_pin(im->attach);
-	dma_resv_unlock(buf->resv);
-	if (ret)
-		goto err;
-	im->pinned = true;
-	/* nor be at it still, which ends soon, by the rules of fences */
-	left = dma_resv_wait_timeout(buf->resv, DMA_RESV_USAGE_KERNEL, true, MAX_SCHEDULE_TIMEOUT);
-	if (left < 0) {
-		ret = -EINTR;
-		goto err;
-	}
-	sgt = dma_buf_map_attachment_unlocked(im->attach, im->dir);
+	r->import = attach;
+	sgt = dma_buf_map_attachment_unlocked(attach, csrec_dma_dir(r));
 	if (IS_ERR(sgt)) {
 		ret = PTR_ERR(sgt);
-		goto err;
+		goto err_put;
 	}
-	im->sgt = sgt;
+	r->import_sgt = sgt;
 	ret = -EOPNOTSUPP;
-	if (!csrec_import_suits(im))
-		goto err;
-	ret = csrec_lists_make(csd, r, im->sgt, 0);
-	if (ret)
-		goto err;
-	r->import = im;
-	return 0;
+	if (!csrec_import_suits(csd, r))
+		goto err_put;
+	ret = csrec_lists_make(csd, r, sgt, 0);
+	if (!ret)
+		return 0;
 
+err_put:
+	csrec_import_put(r);
 err:
-	csrec_import_put(im);
-	/* whatever an exporter says, it means that its memory is not for us */
+	if (ret == -ERESTARTSYS)
+		ret = -EINTR;
+	/* whatever else an exporter says, it means that its memory is not for us */
 	return ret == -ENOMEM || ret == -EINTR ? ret : -EOPNOTSUPP;
+}
+
+static int csrec_import_dram(struct csrec_region *r, struct dma_buf *buf)
+{
+	struct csrec_export *e = buf->priv;
+	int ret = 0;
+
+	dma_resv_lock(buf->resv, NULL);
+	if (e->revoked) {
+		ret = -EOPNOTSUPP;
+	} else {
+		csrec_dram_use(e->dram);
+		csrec_region_set_dram(r, e->dram);
+	}
+	dma_resv_unlock(buf->resv);
+	return ret;
 }
 
 static int csrec_import_region(struct csrec_ctx *ctx, struct csrec_region *r, struct dma_buf *buf,
 			       u32 *key)
 {
 	struct csrec_export *e = buf->priv;
-	struct csrec_import *im;
-	int ret = 0;
+	int ret;
 
-	if (buf->ops != &csrec_export_ops || e->csd != ctx->csd) {
-		r->kind = CSREC_REGION_HOST;
-		ret = csrec_import_host(ctx, r, buf);
-	} else {
+	if (buf->ops == &csrec_export_ops && e->csd == ctx->csd) {
 		r->kind = CSREC_REGION_DRAM;
-		dma_resv_lock(buf->resv, NULL);
-		if (e->revoked) {
-			ret = -EOPNOTSUPP;
-		} else {
-			csrec_dram_use(e->dram);
-			csrec_region_set_dram(r, e->dram);
-		}
-		dma_resv_unlock(buf->resv);
+		ret = csrec_import_dram(r, buf);
+	} else {
+		r->kind = CSREC_REGION_HOST;
+		ret = csrec_import_host(ctx->csd, r, buf);
 	}
 	if (ret) {
 		kfree(r);
 		return ret;
 	}
-	im = r->import;
-	if (im)
-		kref_get(&im->ref);
-	ret = csrec_region_install(ctx, r, key);
-	if (im) {
-		if (!ret) {
-			WRITE_ONCE(im->key, *key);
-			/* work that csrec_import_invalidate() queued may have found no key yet */
-			smp_mb();
-			if (READ_ONCE(im->stale))
-				csrec_import_queue(im);
-		}
-		kref_put(&im->ref, csrec_import_free);
-	}
-	return ret;
+	return csrec_region_install(ctx, r, key);
 }
 
 int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp)
@@ -522,24 +409,4 @@ int csrec_ioc_mem_import(struct csrec_ctx *ctx, void *argp)
 out:
 	dma_buf_put(buf);
 	return ret;
-}
-
-/* ---- the module ---- */
-
-/* After a teardown of all contexts: nobody begins to take back what is not there any more. */
-void csrec_imports_flush(void)
-{
-	flush_workqueue(csrec_import_wq);
-}
-
-int csrec_dmabuf_init(void)
-{
-	/* of our own, so that none of it is left when the module goes */
-	csrec_import_wq = alloc_workqueue("csrec-import", WQ_UNBOUND, 0);
-	return csrec_import_wq ? 0 : -ENOMEM;
-}
-
-void csrec_dmabuf_exit(void)
-{
-	destroy_workqueue(csrec_import_wq);
 }

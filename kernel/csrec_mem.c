@@ -119,7 +119,7 @@ out:
 	return ret;
 }
 
-static enum dma_data_direction csrec_dma_dir(const struct csrec_region *r)
+enum dma_data_direction csrec_dma_dir(const struct csrec_region *r)
 {
 	/* not FROM_DEVICE: the device need not write all of it */
 	return r->rights & CSREC_RIGHT_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
@@ -292,7 +292,7 @@ static void csrec_region_free(struct csrec_dev *csd, struct csrec_region *r)
 	case CSREC_REGION_HOST:
 		if (r->import) {
 			csrec_lists_free(csd, r);
-			csrec_import_put(r->import);
+			csrec_import_put(r);
 		} else {
 			csrec_unmap(csd, r);
 			csrec_unpin(csd, r);
@@ -450,15 +450,6 @@ static int csrec_region_destroy(struct csrec_dev *csd, struct csrec_region *r)
 	return 0;
 }
 
-/* Revokes a region whoever has it, if it is (still) there. */
-void csrec_region_revoke(struct csrec_dev *csd, u32 key)
-{
-	struct csrec_obj *obj = csrec_slot_close(&csd->regions, NULL, key);
-
-	if (obj)
-		csrec_region_destroy(csd, container_of(obj, struct csrec_region, obj));
-}
-
 void csrec_regions_close(struct csrec_ctx *ctx)
 {
 	struct csrec_dev *csd = ctx->csd;
@@ -466,8 +457,6 @@ void csrec_regions_close(struct csrec_ctx *ctx)
 
 	while ((obj = csrec_slot_close_first(&csd->regions, &ctx->regions)))
 		csrec_region_destroy(csd, container_of(obj, struct csrec_region, obj));
-	/* an exporter may be taking its memory back */
-	csrec_slots_wait_empty(csd, &csd->regions, &ctx->regions);
 }
 
 /* The device is stopped, and nobody else uses the context. */

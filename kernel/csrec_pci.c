@@ -588,7 +588,6 @@ static void csrec_remove(struct pci_dev *pdev)
 
 	csrec_cdev_del(csd);
 	csrec_shutdown_contexts(csd, CSREC_GONE);
-	csrec_imports_flush();
 	csrec_p2p_wait_idle(csd);
 	csrec_irqs_free(csd);
 	csrec_ring_free(csd, &csd->admin.ring);
@@ -739,21 +738,12 @@ static int __init csrec_driver_init(void)
 	BUILD_BUG_ON(sizeof(struct csrec_body_queue) != 56);
 	BUILD_BUG_ON(sizeof(struct csrec_body_region) != 56);
 
-	ret = csrec_dmabuf_init();
-	if (ret)
-		return ret;
 	ret = csrec_main_init();
 	if (ret)
-		goto err_dmabuf;
+		return ret;
 	ret = pci_register_driver(&csrec_driver);
 	if (ret)
-		goto err_main;
-	return 0;
-
-err_main:
-	csrec_main_exit();
-err_dmabuf:
-	csrec_dmabuf_exit();
+		csrec_main_exit();
 	return ret;
 }
 module_init(csrec_driver_init);
@@ -761,8 +751,6 @@ module_init(csrec_driver_init);
 static void __exit csrec_driver_exit(void)
 {
 	pci_unregister_driver(&csrec_driver);
-	/* the last of this may put a device */
-	csrec_dmabuf_exit();
 	csrec_main_exit();
 }
 module_exit(csrec_driver_exit);

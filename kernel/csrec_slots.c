@@ -96,13 +96,10 @@ bool csrec_slot_del(struct csrec_slots *slots, struct csrec_obj *obj)
 	obj->ctx = NULL;
 	obj->gone = true;
 	unused = !obj->users;
-	/* its context may be waiting in csrec_slots_wait_empty() */
-	wake_up_all(&slots->idle);
 	spin_unlock(&slots->lock);
 	return unused;
 }
 
-/* @ctx NULL: of any context. */
 static struct csrec_obj *csrec_slot_find(struct csrec_slots *slots, struct csrec_ctx *ctx,
 					 u32 key)
 {
@@ -113,7 +110,7 @@ static struct csrec_obj *csrec_slot_find(struct csrec_slots *slots, struct csrec
 	if (i >= slots->count)
 		return NULL;
 	obj = slots->obj[array_index_nospec(i, slots->count)];
-	if (!obj || obj->key != key || (ctx && obj->ctx != ctx) || obj->closing)
+	if (!obj || obj->key != key || obj->ctx != ctx || obj->closing)
 		return NULL;
 	return obj;
 }
@@ -193,23 +190,6 @@ static bool csrec_slot_unused(struct csrec_slots *slots, struct csrec_obj *obj)
 void csrec_slot_wait_idle(struct csrec_slots *slots, struct csrec_obj *obj)
 {
 	wait_event(slots->idle, csrec_slot_unused(slots, obj));
-}
-
-static bool csrec_slots_list_empty(struct csrec_slots *slots, struct list_head *list)
-{
-	bool empty;
-
-	spin_lock(&slots->lock);
-	empty = list_empty(list);
-	spin_unlock(&slots->lock);
-	return empty;
-}
-
-/* Until those who are closing objects of @list have done so; or the device is dead. */
-void csrec_slots_wait_empty(struct csrec_dev *csd, struct csrec_slots *slots,
-			    struct list_head *list)
-{
-	wait_event(slots->idle, csrec_slots_list_empty(slots, list) || csrec_dead(csd));
 }
 
 /* Calls @fn for every object of the table, under the lock. */

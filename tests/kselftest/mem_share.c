@@ -424,9 +424,9 @@ TEST_F(share, import_until_slots_run_out)
 	if (t < 0)						\
 		SKIP(return, "no test module")
 
-static int test_export(int t, uint32_t n, uint32_t offset)
+static int test_export(int t, uint32_t n, uint32_t offset, uint32_t flags)
 {
-	struct csrec_test_export arg = { .pages = n, .offset = offset };
+	struct csrec_test_export arg = { .pages = n, .offset = offset, .flags = flags };
 
 	return ioctl(t, CSREC_TEST_IOC_EXPORT, &arg) < 0 ? -errno : arg.fd;
 }
@@ -437,8 +437,8 @@ static int test_attach(int t, int buf, uint32_t flags, struct csrec_test_attach 
 	return ioctl(t, CSREC_TEST_IOC_ATTACH, arg) < 0 ? -errno : 0;
 }
 
-/* An exporter that takes its memory back: the key goes stale, and its mapping goes. */
-TEST_F(share, import_taken_back)
+/* Imported memory stays until its key is freed: its exporter can neither move it nor take it back. */
+TEST_F(share, import_is_pinned)
 {
 	uint64_t len;
 	uint32_t key;
@@ -446,14 +446,13 @@ TEST_F(share, import_taken_back)
 	int buf;
 
 	NEED_MODULE(t);
-	buf = test_export(t, 600, 0);
+	buf = test_export(t, 600, 0, 0);
 	ASSERT_LE(0, buf);
 	p = mmap(NULL, 600 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, buf, 0);
 	ASSERT_NE(MAP_FAILED, p);
 	ASSERT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ | CSREC_RIGHT_WRITE, &key, &len));
 	EXPECT_EQ(600 * 4096, len);
 	EXPECT_EQ(1, ioctl(t, CSREC_TEST_IOC_MAPS));
-	/* pinned: it cannot be moved while the device may write to it, only be taken back */
 	EXPECT_LT(0, ioctl(t, CSREC_TEST_IOC_PINS));
 	/* single pages, more than one list of them */
 	for (int i = 0; i < 600; i++)
@@ -465,95 +464,59 @@ TEST_F(share, import_taken_back)
 	ASSERT_EQ(0, copy(self->fd, self->q, key, 511 * 4096, self->host_key, 0, 3 * 4096));
 	EXPECT_EQ(0, memcmp(p + 511 * 4096, self->host, 3 * 4096));
 
+	/* nobody listens, and nothing changes */
 	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_REVOKE));
-	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_MAPS) == 0));
-	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_PINS) == 0));
-	EXPECT_EQ(CSREC_ST_STALE_KEY, copy(self->fd, self->q, key, 0, self->host_key, 0, 64));
-	EXPECT_EQ(-ENOENT, mem_free(self->fd, key));
-	/* again, and with the key freed before, and closed before */
-	ASSERT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
+	EXPECT_EQ(1, ioctl(t, CSREC_TEST_IOC_MAPS));
+	EXPECT_LT(0, ioctl(t, CSREC_TEST_IOC_PINS));
+	EXPECT_EQ(0, copy(self->fd, self->q, key, 0, self->host_key, 0, 64));
+	EXPECT_EQ(0, memcmp(p, self->host, 64));
+
+	/* whichever way it is given up */
 	ASSERT_EQ(0, mem_free(self->fd, key));
 	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));
-	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_REVOKE));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_PINS));
+	EXPECT_EQ(CSREC_ST_STALE_KEY, copy(self->fd, self->q, key, 0, self->host_key, 0, 64));
 	ASSERT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));
-	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_REVOKE));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_PINS));
 	close(buf);
 	close(t);
 }
 
-/* It is taken back while it is being imported, again and again. */
-TEST_F(share, import_taken_back_race)
+/* So an exporter that must be able to take it back does not let us in. */
+TEST_F(share, import_of_what_may_be_taken_back)
 {
 	uint64_t len;
 	uint32_t key;
-	int buf, status;
-	pid_t pid;
+	int buf;
 
 	NEED_MODULE(t);
-	buf = test_export(t, 4, 0);
+	buf = test_export(t, 4, 0, CSREC_TEST_REVOCABLE);
 	ASSERT_LE(0, buf);
-	pid = fork();
-	if (!pid) {
-		for (int i = 0; i < 2000; i++)
-			if (ioctl(t, CSREC_TEST_IOC_REVOKE))
-				_exit(1);
-		_exit(0);
-	}
-	while (!waitpid(pid, &status, WNOHANG)) {
-		int ret = mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len);
-
-		ASSERT_EQ(0, ret);
-		ret = mem_free(self->fd, key);
-		ASSERT_TRUE(!ret || ret == -ENOENT);
-	}
-	EXPECT_EQ(0, status);
-	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_MAPS) == 0));
+	EXPECT_EQ(-EOPNOTSUPP, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_PINS));
 	close(buf);
 	close(t);
 }
 
-static void *waiter_thread(void *arg)
+/* A reset takes the device's key, and gives the exporter its memory back. */
+TEST_F(share, import_and_reset)
 {
-	int *fd_q = arg;
-	struct csrec_cqe cqe;
-
-	return (void *)(intptr_t)q_wait(fd_q[0], fd_q[1], &cqe, 1, 1, 60000 * MS);
-}
-
-/* A context is closed while its region is taken back: somebody who sleeps in WAIT is no matter. */
-TEST_F(share, import_taken_back_at_close)
-{
-	struct csrec_cmd wait;
-	uint32_t key, fence;
-	pthread_t thread;
-	void *ret;
 	uint64_t len;
-	int buf, fd, fd_q[2];
+	uint32_t key;
+	int buf;
 
 	NEED_MODULE(t);
-	buf = test_export(t, 4, 0);
+	buf = test_export(t, 4, 0, 0);
 	ASSERT_LE(0, buf);
-	ASSERT_EQ(0, fence_create(self->fd, 0, &fence));
-	wait = cmd_fence(CSREC_OP_WAIT, fence, 1);
-	ASSERT_EQ(1, q_submit(self->fd, self->q, &wait, 1));
-	fd_q[0] = self->fd;
-	fd_q[1] = self->q;
-	ASSERT_EQ(0, pthread_create(&thread, NULL, waiter_thread, fd_q));
-	for (int i = 0; i < 300; i++) {
-		fd = dev_open();
-		ASSERT_LE(0, fd);
-		ASSERT_EQ(0, mem_import(fd, buf, CSREC_RIGHT_READ, &key, &len));
-		ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_REVOKE));
-		close(fd);
-	}
-	EXPECT_TRUE(attr_is("state", "live"));
-	EXPECT_EQ(0, fence_signal(self->fd, fence, 1));
-	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_EQ(1, (intptr_t)ret);
-	EXPECT_TRUE(EVENTUALLY(ioctl(t, CSREC_TEST_IOC_MAPS) == 0));
+	ASSERT_EQ(0, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
+	ASSERT_EQ(0, reset(self->sysfs));
+	EXPECT_EQ(-ENODEV, mem_free(self->fd, key));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));
+	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_PINS));
 	close(buf);
 	close(t);
 }
@@ -573,7 +536,7 @@ TEST_F(share, import_while_it_moves)
 	int buf;
 
 	NEED_MODULE(t);
-	buf = test_export(t, 4, 0);
+	buf = test_export(t, 4, 0, 0);
 	ASSERT_LE(0, buf);
 	ASSERT_EQ(0, ioctl(t, CSREC_TEST_IOC_MOVE));
 	ASSERT_EQ(0, sigaction(SIGALRM, &sa, NULL));
@@ -593,7 +556,7 @@ TEST_F(share, import_of_parts_of_pages)
 	int buf;
 
 	NEED_MODULE(t);
-	buf = test_export(t, 4, 512);
+	buf = test_export(t, 4, 512, 0);
 	ASSERT_LE(0, buf);
 	EXPECT_EQ(-EOPNOTSUPP, mem_import(self->fd, buf, CSREC_RIGHT_READ, &key, &len));
 	EXPECT_EQ(0, ioctl(t, CSREC_TEST_IOC_MAPS));

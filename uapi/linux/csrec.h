@@ -265,10 +265,11 @@ struct csrec_mem_export {
 /*
  * MEM_IMPORT: a dma-buf of any driver as a region. One of this device is DRAM, shared with
  * its exporter; any other is HOST. rights as in MEM_REGISTER; WRITE needs a dma-buf that is
- * open for writing (-EACCES). Memory of others is pinned until the key is freed, so that its
- * exporter cannot move it; if it revokes it all the same the key goes stale.
+ * open for writing (-EACCES). Memory of others is pinned until the key is freed: its exporter can
+ * neither move it nor take it back.
  * -EBADF, -EINVAL not a dma-buf; -EOPNOTSUPP its memory cannot be reached, is not in whole
- * pages, or was taken back; -ENOSPC no region slot; -EINTR a signal, while the exporter moves it.
+ * pages, was taken back, or its exporter must be able to do that; -ENOSPC no region slot; -EINTR
+ * a signal, while the exporter moves it.
  */
 struct csrec_mem_import {
 	__u32	size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Test module: the other side of dma-bufs. An importer of every sort, for what csrec exports,
- * and an exporter that takes its memory back, for what csrec imports. It transfers nothing.
+ * and an exporter that moves its memory or takes it back, for what csrec imports. It transfers nothing.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-fence.h>
@@ -24,6 +24,7 @@ struct test_export {
 	struct kref ref;
 	unsigned int count;
 	unsigned int offset;
+	unsigned int flags;
 	atomic_t maps;
 	atomic_t pins;
 	struct page *pages[];
@@ -163,6 +164,13 @@ static void test_export_free(struct kref *ref)
 	kfree(e);
 }
 
+static int test_export_attach(struct dma_buf *buf, struct dma_buf_attachment *attach)
+{
+	struct test_export *e = buf->priv;
+
+	return e->flags & CSREC_TEST_REVOCABLE && !csrec_attach_revocable(attach) ? -EOPNOTSUPP : 0;
+}
+
 static struct sg_table *test_export_map(struct dma_buf_attachment *attach,
 					enum dma_data_direction dir)
 {
@@ -240,6 +248,7 @@ static void test_export_release(struct dma_buf *buf)
 }
 
 static const struct dma_buf_ops test_export_ops = {
+	.attach = test_export_attach,
 	.pin = test_export_pin,
 	.unpin = test_export_unpin,
 	.map_dma_buf = test_export_map,
@@ -265,6 +274,7 @@ static int test_do_export(struct test_file *f, struct csrec_test_export *arg)
 	kref_init(&e->ref);
 	e->count = arg->pages;
 	e->offset = arg->offset;
+	e->flags = arg->flags;
 	for (i = 0; i < e->count; i++) {
 		e->pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		if (!e->pages[i])

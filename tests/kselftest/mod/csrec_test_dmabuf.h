@@ -34,11 +34,11 @@ struct csrec_test_export {
 	__u32	pages;
 	__u32	offset;
 	__s32	fd;		/* out */
-	__u32	rsvd;
+	__u32	flags;		/* CSREC_TEST_REVOCABLE: only for who lets it be taken back */
 };
 
 #define CSREC_TEST_IOC_EXPORT	_IOWR('T', 3, struct csrec_test_export)
-/* Takes it back; how many mappings of it are left at last. */
+/* Tells who listens that it is taken back; how many mappings of it are left at last. */
 #define CSREC_TEST_IOC_REVOKE	_IO('T', 4)
 #define CSREC_TEST_IOC_MAPS	_IO('T', 5)
 /* How many importers have it pinned. */
