@@ -7,20 +7,27 @@
 #
 #   tests/kselftest/run.sh [PROGRAM ...]
 #
-# CSREC_KSELFTEST names the directory of the programs (default build/kselftest). Counts go to
-# /out/kselftest.json, for tests/kselftest/report.
+# CSREC_KSELFTEST names the directory of the programs (default build/kselftest). CSREC_PART=I/N
+# takes every Nth program, from the Ith: N guests have run all. Counts go to /out/kselftest.json,
+# for tests/kselftest/report.
 set -u
-# all of them: some as 32-bit programs, too
-more=
-[ $# -gt 0 ] || more="m32/uapi m32/queue m32/mem m32/mem_map m32/p2p"
 top=$(cd "$(dirname "$0")/../.." && pwd)
 progs=${CSREC_KSELFTEST:-$top/build/kselftest}
 module=$top/build/kernel/$(uname -r)/csrec.ko
 if [ $# = 0 ]; then
 	set -- uapi queue queue_map stall mem mem_map mem_pin mem_quota mem_share mem_drive cmds compute p2p p2p_write p2p_hang p2p_uring life visible hostile
+	# some as 32-bit programs, too
+	set -- "$@" m32/uapi m32/queue m32/mem m32/mem_map m32/p2p
 	# kernels with fault injection (make check-debug)
-	[ ! -e /proc/self/fail-nth ] || more="$more fail_nth"
+	[ ! -e /proc/self/fail-nth ] || set -- "$@" fail_nth
 fi
+part=${CSREC_PART:-1/1}
+i=0
+for prog in "$@"; do
+	[ $i != 0 ] || set --
+	[ $((i % ${part#*/})) != $((${part%/*} - 1)) ] || set -- "$@" "$prog"
+	i=$((i + 1))
+done
 
 tmp=$(mktemp -d /tmp/csrec-kselftest.XXXXXX)
 trap 'rm -rf "$tmp"' EXIT
@@ -110,7 +117,7 @@ if [ -c /dev/csrec0 ]; then
 	# tests that need it say so if it is not there
 	testmod=$progs/mod/$(uname -r)/csrec_test_dmabuf.ko
 	[ ! -e "$testmod" ] || check "test module loads" insmod "$testmod"
-	for prog in "$@" $more; do
+	for prog in "$@"; do
 		program "$prog"
 	done
 	[ ! -e "$testmod" ] || check "test module unloads" rmmod csrec_test_dmabuf
