@@ -27,21 +27,12 @@ FIXTURE(p2p)
 
 FIXTURE_SETUP(p2p)
 {
-	struct csrec_info info;
-	int w, block;
+	int w;
 
-	self->fd = dev_open();
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, get_info(self->fd, &info));
-	self->p2p = info.features & CSREC_FEATURE_P2PDMA;
-	self->q = q_create(self->fd, 4);
-	ASSERT_LT(0, self->q);
+	ASSERT_EQ(0, p2p_begin(&self->fd, &self->q, &self->p2p));
 
-	self->drive = open(DRIVE, O_RDONLY);
+	self->drive = drive_open(O_RDONLY, &self->drive_size, &self->block);
 	ASSERT_LE(0, self->drive);
-	ASSERT_EQ(0, ioctl(self->drive, BLKGETSIZE64, &self->drive_size));
-	ASSERT_EQ(0, ioctl(self->drive, BLKSSZGET, &block));
-	self->block = block;
 
 	self->want = malloc(DRIVE_LEN);
 	pattern_fill(self->want, DRIVE_LEN, getpid());

@@ -3,7 +3,37 @@
 #ifndef P2P_H
 #define P2P_H
 
+#include <linux/fs.h>
+
 #include "csrec_test.h"
+
+/* A context with a queue, and whether the device does peer-to-peer here. 0 or a negative errno. */
+static inline int p2p_begin(int *fd, int *q, bool *p2p)
+{
+	struct csrec_info info;
+	int ret;
+
+	*fd = dev_open();
+	if (*fd < 0)
+		return *fd;
+	ret = get_info(*fd, &info);
+	if (ret)
+		return ret;
+	*p2p = info.features & CSREC_FEATURE_P2PDMA;
+	*q = q_create(*fd, 4);
+	return *q < 0 ? *q : 0;
+}
+
+/* The drive, which has this many bytes in blocks of so many; or a negative errno. */
+static inline int drive_open(int flags, uint64_t *size, uint32_t *block)
+{
+	int fd = open(DRIVE, flags), n;
+
+	if (fd < 0 || ioctl(fd, BLKGETSIZE64, size) || ioctl(fd, BLKSSZGET, &n))
+		return -errno;
+	*block = n;
+	return fd;
+}
 
 /* By each way that there is: nothing asked, peer-to-peer only, bounce. */
 static const uint32_t p2p_ways[] = { 0, CSREC_P2P_F_ONLY, CSREC_P2P_F_BOUNCE };

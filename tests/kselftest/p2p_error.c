@@ -39,16 +39,10 @@ FIXTURE_VARIANT_ADD(p2p_error, write)
 FIXTURE_SETUP(p2p_error)
 {
 	const char *bad = getenv("CSREC_BAD");
-	struct csrec_info info;
 
 	if (!bad)
 		SKIP(return, "no drive with bad blocks");
-	self->fd = dev_open();
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, get_info(self->fd, &info));
-	self->p2p = info.features & CSREC_FEATURE_P2PDMA;
-	self->q = q_create(self->fd, 4);
-	ASSERT_LT(0, self->q);
+	ASSERT_EQ(0, p2p_begin(&self->fd, &self->q, &self->p2p));
 	self->drive = open(bad, O_RDWR);
 	ASSERT_LE(0, self->drive);
 	ASSERT_EQ(0, mem_alloc(self->fd, CSREC_REGION_DRAM, MIB, &self->dram));

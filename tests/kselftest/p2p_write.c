@@ -30,25 +30,15 @@ FIXTURE(p2p_write)
 
 FIXTURE_SETUP(p2p_write)
 {
-	struct csrec_info info;
 	struct csrec_cmd cmd;
 	struct csrec_cqe cqe;
-	int block;
 
-	self->fd = dev_open();
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, get_info(self->fd, &info));
-	self->p2p = info.features & CSREC_FEATURE_P2PDMA;
-	self->q = q_create(self->fd, 4);
-	ASSERT_LT(0, self->q);
+	ASSERT_EQ(0, p2p_begin(&self->fd, &self->q, &self->p2p));
 
-	self->drive = open(DRIVE, O_RDWR);
+	self->drive = drive_open(O_RDWR, &self->drive_size, &self->block);
 	ASSERT_LE(0, self->drive);
 	self->direct = open(DRIVE, O_RDONLY | O_DIRECT);
 	ASSERT_LE(0, self->direct);
-	ASSERT_EQ(0, ioctl(self->drive, BLKGETSIZE64, &self->drive_size));
-	ASSERT_EQ(0, ioctl(self->drive, BLKSSZGET, &block));
-	self->block = block;
 
 	self->was = pages(DRIVE_LEN);
 	self->now = pages(DRIVE_LEN);
