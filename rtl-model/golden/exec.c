@@ -412,6 +412,11 @@ struct tt_ctx {
 	uint32_t p[3];
 	uint16_t q[3], r[2];
 	uint32_t slice[3];	/* elements of core k that one id selects */
+	/* i0 * p1 + i1 of the products A*B that the device keeps, one for each remainder */
+	struct kept {
+		uint64_t leading[CSREC_TT_MAX_KEPT];
+		uint32_t n;
+	} *kept;
 };
 
 static int tt_row(struct queue *q, const void *ctx, uint32_t id, float *row, struct result *res)
@@ -421,6 +426,7 @@ static int tt_row(struct queue *q, const void *ctx, uint32_t id, float *row, str
 	uint32_t i[3] = {
 		id / ((uint64_t)c->p[1] * c->p[2]), id / c->p[2] % c->p[1], id % c->p[2],
 	};
+	uint64_t *leading;
 	unsigned int k;
 
 	for (k = 0; k < 3; k++)
@@ -428,6 +434,11 @@ static int tt_row(struct queue *q, const void *ctx, uint32_t id, float *row, str
 			      4 * c->slice[k], res))
 			return res->status;
 	csrec_golden_tt_row(row, tmp, slice[0], slice[1], slice[2], c->q, c->r);
+	/* computed anew here, but not by the device */
+	leading = &c->kept->leading[id / c->p[2] % c->kept->n];
+	if (*leading == id / c->p[2])
+		CNT(q->m, TT_SAVED) += (uint64_t)c->q[0] * c->slice[1];
+	*leading = id / c->p[2];
 	return CSREC_ST_OK;
 }
 
@@ -444,6 +455,7 @@ static int do_tt(struct queue *q, const void *body, struct result *res)
 	struct operand out_read;
 	uint64_t rows, dim;
 	struct tt_ctx ctx;
+	struct kept kept;
 	struct bags b;
 	bool weighted, accum;
 	unsigned int k;
@@ -473,6 +485,7 @@ static int do_tt(struct queue *q, const void *body, struct result *res)
 		return res->status;
 	ctx = (struct tt_ctx){
 		.slice = { d->q[0] * d->r[0], d->r[0] * d->q[1] * d->r[1], d->r[1] * d->q[2] },
+		.kept = &kept,
 	};
 	for (k = 0; k < 3; k++)
 		if (ctx.slice[k] > CSREC_TT_MAX_SLICE)
@@ -484,6 +497,10 @@ static int do_tt(struct queue *q, const void *body, struct result *res)
 	    ALIGN4(tt, d, out_off))
 		return res->status;
 
+	memset(kept.leading, 0xff, sizeof(kept.leading));
+	for (kept.n = CSREC_TT_MAX_KEPT; kept.n > 1; kept.n /= 2)
+		if (kept.n * d->q[0] * d->q[1] * ((d->r[1] + 7) / 8) <= MAX_DIM * MAX_RANK / 8)
+			break;
 	memcpy(ctx.p, d->p, sizeof(ctx.p));
 	memcpy(ctx.q, d->q, sizeof(ctx.q));
 	memcpy(ctx.r, d->r, sizeof(ctx.r));

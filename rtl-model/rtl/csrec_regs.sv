@@ -74,13 +74,14 @@ module csrec_regs #(
   input  wire logic [4:0]  ev_unit_busy_i,  // copy, emb, tt, interact, mlp
   input  wire logic        ev_emb_row_i,
   input  wire logic        ev_tt_row_i,
+  input  wire logic [31:0] ev_tt_saved_i,  // multiplications
   input  wire logic [12:0] ev_host_rd_i,  // bytes
   input  wire logic [12:0] ev_host_wr_i,
   input  wire logic [12:0] ev_dram_rd_i,
   input  wire logic [12:0] ev_dram_wr_i
 );
 
-  localparam int unsigned NumCnt = (32'(csrec_pkg::REG_CNT_END) -
+  localparam int unsigned NumCnt = (32'(csrec_pkg::REG_CNT_ALL_END) -
                                     32'(csrec_pkg::REG_CNT_CYCLES)) / 8;
 
   // ---------------------------------------------------------------- writes
@@ -163,8 +164,9 @@ module csrec_regs #(
   localparam int unsigned IdxHostWr = cidx(csrec_pkg::REG_CNT_HOST_WR);
   localparam int unsigned IdxDramRd = cidx(csrec_pkg::REG_CNT_DRAM_RD);
   localparam int unsigned IdxDramWr = cidx(csrec_pkg::REG_CNT_DRAM_WR);
+  localparam int unsigned IdxTtSaved = cidx(csrec_pkg::REG_CNT_TT_SAVED);
 
-  // Counters that step by one have a bit each here; those that count bytes have none.
+  // Counters that step by one have a bit each here; the others have none.
   logic [NumCnt-1:0] inc;
   always_comb begin
     inc = '0;
@@ -198,6 +200,7 @@ module csrec_regs #(
       if (ev_host_wr_i != '0) cnt_q[IdxHostWr] <= cnt_q[IdxHostWr] + 64'(ev_host_wr_i);
       if (ev_dram_rd_i != '0) cnt_q[IdxDramRd] <= cnt_q[IdxDramRd] + 64'(ev_dram_rd_i);
       if (ev_dram_wr_i != '0) cnt_q[IdxDramWr] <= cnt_q[IdxDramWr] + 64'(ev_dram_wr_i);
+      if (ev_tt_saved_i != '0) cnt_q[IdxTtSaved] <= cnt_q[IdxTtSaved] + 64'(ev_tt_saved_i);
     end
   end
 
@@ -264,7 +267,7 @@ module csrec_regs #(
         csrec_pkg::REG_ACQ_BASE: rdata_q <= acq_base_q;
         csrec_pkg::REG_AQ_SIZE: rdata_q <= 64'(aq_log2_q);
         default:
-          if (rd_addr >= csrec_pkg::REG_CNT_CYCLES && rd_addr < csrec_pkg::REG_CNT_END) begin
+          if (rd_addr >= csrec_pkg::REG_CNT_CYCLES && rd_addr < csrec_pkg::REG_CNT_ALL_END) begin
             rdata_q <= cnt_q[($clog2(NumCnt))'((rd_addr - csrec_pkg::REG_CNT_CYCLES) >> 3)];
           end else if (rd_addr >= 20'(DbBase) &&
                        rd_rel[DbStrideLog2-1:0] == DbStrideLog2'(csrec_pkg::DB_STATE)) begin

@@ -184,6 +184,7 @@ module csrec_top #(
   logic        ev_command, ev_error, ev_irq, ev_sched, ev_mmu;
   logic [4:0]  unit_busy;
   logic        emb_row, tt_row, tt_step, int_step, mlp_step;
+  logic [31:0] tt_saved;
   logic [12:0] ev_host_rd, ev_host_wr, ev_dram_rd, ev_dram_wr;
 
   logic [4:0]   start_valid, start_ready, abort_req, u_done_valid, u_done_ready;
@@ -275,6 +276,7 @@ module csrec_top #(
     .ev_unit_busy_i(unit_busy),
     .ev_emb_row_i(emb_row),
     .ev_tt_row_i(tt_row),
+    .ev_tt_saved_i(tt_saved),
     .ev_host_rd_i(ev_host_rd),
     .ev_host_wr_i(ev_host_wr),
     .ev_dram_rd_i(ev_dram_rd),
@@ -733,6 +735,7 @@ module csrec_top #(
       .rsp_valid_i  (rsp_valid[4]),
       .rsp_status_i (rsp_status),
       .rows_o       (tt_row),
+      .saved_o      (tt_saved),
       .step_o       (tt_step)
     );
   end else begin : gen_no_tt
@@ -752,6 +755,7 @@ module csrec_top #(
     assign wr_valid[4:3] = '0;
     assign wr_data[512*3+:1024] = '0;
     assign tt_row = 1'b0;
+    assign tt_saved = '0;
     assign tt_step = 1'b0;
   end
 

@@ -9,6 +9,11 @@
 // of the next row's id are found meanwhile, and complete bags are written while the next
 // one is at work. A row is computed only after its READs have ended well.
 //
+// T depends on the first two digits only. The buffer has room for more than one T unless
+// they are of the largest shape; a row that finds there the T of its digits, made earlier in
+// the same command, reads nothing but its slice of the third core. Where a T belongs is given
+// by the low bits of its leading digits (REFERENCE.md, section 4).
+//
 // Operand buffers: element k of a dot product is in bank k mod 8, so that a step of
 // csrec_dot reads one word of each bank. Banks of right operands are four words wide:
 // slices whose rows are whole quadruples are stored four elements a cycle, others one.
@@ -59,6 +64,7 @@ module csrec_tt #(
   input  wire     [7:0] rsp_status_i,
 
   output wire           rows_o,
+  output wire    [31:0] saved_o,        // multiplications that a row did without, else 0
   output wire           step_o          // the arithmetic moves
 );
 
@@ -70,6 +76,8 @@ module csrec_tt #(
   // Words of a bank: A, C and T have at most MaxDim rows or columns of MaxRank elements
   localparam int unsigned PartW    = $clog2(MaxDim * MaxRank / 8);
   localparam int unsigned LeftW    = PartW + 1;                   // T, then A
+  localparam int unsigned MaxSetW  = $clog2(csrec_pkg::TT_MAX_KEPT);
+  localparam int unsigned SetW     = $clog2(PartW + 1);
   localparam int unsigned RightLen = MaxSlice + 2 ** PartW;       // B, then C
   localparam int unsigned RightW   = $clog2(RightLen);
 
@@ -136,10 +144,12 @@ module csrec_tt #(
   logic       [63:0] prod_q;
   logic       [31:0] mul_a, mul_b;
 
-  logic       [31:0] p12_q, prows_q;       // p1 * p2, and by p0: rows there can be
+  logic       [31:0] prows_q;              // rows there can be
   logic   [DimW-1:0] q01_q, dim_q;
   logic [SliceW-1:0] b_cols_q;             // q1 * r2
   logic [SliceW-1:0] slice0_q, slice1_q, slice2_q;
+  logic       [31:0] t_macs_q;             // what T takes: q0 * r1 * q1 * r2
+  logic  [PartW-1:0] t_last_q;             // its last word in a bank: q0 * q1 * steps - 1
   logic              p_bad_q, q_bad_q, slice_bad_q;
 
   always_ff @(posedge clk_i) begin
@@ -147,10 +157,7 @@ module csrec_tt #(
     size_q <= state_q == StSize ? size_q + 4'd1 : '0;
     if (state_q == StSize) begin
       unique case (size_q)
-        4'd1: begin
-          p12_q       <= prod_q[31:0];
-          p_bad_q     <= prod_q[63:32] != '0;
-        end
+        4'd1: p_bad_q <= prod_q[63:32] != '0;
         4'd2: begin
           prows_q     <= prod_q[31:0];
           p_bad_q     <= p_bad_q || prod_q[63:32] != '0;
@@ -173,6 +180,8 @@ module csrec_tt #(
           slice2_q    <= prod_q[SliceW-1:0];
           slice_bad_q <= slice_bad_q || prod_q > 64'(MaxSlice);
         end
+        4'd9:  t_macs_q <= prod_q[31:0];
+        4'd10: t_last_q <= prod_q[PartW-1:0] - 1'b1;
         default: ;
       endcase
     end
@@ -401,15 +410,15 @@ module csrec_tt #(
     .end_detail_o  (end_detail)
   );
 
-  // The next item: id / (p1 * p2) gives i0; what remains, by p2, gives i1 and i2.
+  // The next item: id / p2 gives the leading digits and i2; these, by p1, i0 and i1.
   typedef enum logic [1:0] {ItNone, ItDiv1, ItDiv2, ItReady} it_e;
   it_e         it_q;
   logic        it_empty_q, it_end_q, it_first_q, it_last_q;
-  logic [31:0] it_weight_q, it_i0_q;
+  logic [31:0] it_weight_q, it_lead_q, it_i2_q;
   wire         it_row = !it_empty_q && !it_end_q;
   wire         it_pop;
   wire         div_done;
-  wire  [31:0] div_quot, div_rem;  // with ItReady: i1 and i2
+  wire  [31:0] div_quot, div_rem;  // with ItReady: i0 and i1
 
   assign walk_ready = running_q && it_q == ItNone;
 
@@ -431,15 +440,18 @@ module csrec_tt #(
       it_last_q   <= walk_last;
       it_weight_q <= walk_weight;
     end
-    if (it_q == ItDiv1) it_i0_q <= div_quot;
+    if (it_q == ItDiv1) begin
+      it_lead_q <= div_quot;
+      it_i2_q   <= div_rem;
+    end
   end
 
   csrec_div u_div (
     .clk_i   (clk_i),
     .rst_ni  (rst_ni),
     .start_i ((walk_ready && walk_valid) || (it_q == ItDiv1 && div_done)),
-    .a_i     (it_q == ItDiv1 ? div_rem : walk_id),
-    .b_i     (it_q == ItDiv1 ? p2 : p12_q),
+    .a_i     (it_q == ItDiv1 ? div_quot : walk_id),
+    .b_i     (it_q == ItDiv1 ? p1 : p2),
     .done_o  (div_done),
     .quot_o  (div_quot),
     .rem_o   (div_rem)
@@ -460,6 +472,32 @@ module csrec_tt #(
   localparam logic [SliceW-1:0] ChunkElems = SliceW'(csrec_pkg::MEM_MAX_LEN / 4);
 
   wire load_go = state_q == StItem && it_q == ItReady && it_row;
+
+  // Places for T: a power of two of words each, as many as fit, at most 2 ** MaxSetW.
+  logic        [SetW-1:0] t_bits, set_bits;   // logarithms of their size and number
+  logic     [2**MaxSetW-1:0] t_valid_q;
+  logic            [31:0] t_lead_q [2**MaxSetW];
+  wire      [MaxSetW-1:0] set    = it_lead_q[MaxSetW-1:0] & ~(MaxSetW'('1) << set_bits);
+  wire                    t_same = t_valid_q[set] && t_lead_q[set] == it_lead_q;
+  wire        [PartW-1:0] t_base = PartW'(PartW'(set) << t_bits);
+  wire                    t_done;
+
+  always_comb begin
+    t_bits = '0;
+    for (int unsigned i = 0; i < PartW; i++) begin
+      if (t_last_q[i]) t_bits = SetW'(i + 1);
+    end
+    set_bits = SetW'(PartW) - t_bits;
+    if (set_bits > SetW'(MaxSetW)) set_bits = SetW'(MaxSetW);
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!running_q) t_valid_q <= '0;
+    else if (load_go && !t_same) t_valid_q[set] <= 1'b0;
+    else if (t_done) t_valid_q[set] <= 1'b1;
+    if (load_go) t_lead_q[set] <= it_lead_q;
+  end
+
   wire [SliceW-1:0] rq_chunk = rq_left_q > ChunkElems ? ChunkElems : rq_left_q;
   wire rq_go   = rq_q == RqRest && rq_ready;
   wire rq_done = rq_go && rq_chunk == rq_left_q;
@@ -468,15 +506,15 @@ module csrec_tt #(
   always_comb begin
     unique case (opnd_q)
       OpndCore0: begin
-        digit = it_i0_q;
+        digit = div_quot;
         slice = slice0_q;
       end
       OpndCore1: begin
-        digit = div_quot;
+        digit = div_rem;
         slice = slice1_q;
       end
       default: begin
-        digit = div_rem;
+        digit = it_i2_q;
         slice = slice2_q;
       end
     endcase
@@ -544,9 +582,17 @@ module csrec_tt #(
           mul_a = 32'(q0);
           mul_b = 32'(r1);
         end
-        default: begin
+        4'd7: begin
           mul_a = 32'(q2);
           mul_b = 32'(r2);
+        end
+        4'd8: begin
+          mul_a = 32'(q0);
+          mul_b = 32'(slice1_q);
+        end
+        default: begin
+          mul_a = 32'(q01_q);
+          mul_b = 32'(steps_t);
         end
       endcase
     end else if (running_q) begin
@@ -604,7 +650,7 @@ module csrec_tt #(
       if (ld_take) beat_valid_q <= 1'b1;
       else if (beat_end) beat_valid_q <= 1'b0;
 
-      if (load_go) ld_q <= LdA;
+      if (load_go) ld_q <= t_same ? LdC : LdA;
       else if (acc_go) ld_q <= LdOut;
       else if (ld_go && ld_end) begin
         unique case (ld_q)
@@ -622,9 +668,9 @@ module csrec_tt #(
     end
 
     if (load_go || acc_go || (ld_go && ld_end)) begin
-      ld_left_q <= load_go ? slice0_q : acc_go ? SliceW'(dim_q) :
+      ld_left_q <= load_go ? (t_same ? slice2_q : slice0_q) : acc_go ? SliceW'(dim_q) :
                    ld_q == LdA ? slice1_q : slice2_q;
-      at_q      <= ld_q == LdB ? RightW'(MaxSlice) : '0;  // for the next slice
+      at_q      <= (load_go ? t_same : ld_q == LdB) ? RightW'(MaxSlice) : '0;  // next slice's
       col_q     <= '0;
       row_mod_q <= '0;
     end else if (ld_go) begin
@@ -703,7 +749,7 @@ module csrec_tt #(
     end
   end
 
-  wire  [LeftW-1:0] left_at  = {!by_row, walk_at_q + PartW'(step_q)};
+  wire  [LeftW-1:0] left_at  = {!by_row, (by_row ? t_base : '0) + walk_at_q + PartW'(step_q)};
   wire [RightW-1:0] right_at = (by_row ? RightW'(MaxSlice) : '0) + step_at_q +
                                RightW'(walk_col_q);
 
@@ -756,7 +802,7 @@ module csrec_tt #(
   wire [255:0] left, right;
   wire         a_wr       = ld_go && ld_q == LdA;
   wire         bc_wr      = ld_go && (ld_q == LdB || ld_q == LdC);
-  wire [LeftW-1:0]  left_wr_at  = t_wr ? {1'b0, res_at_q + PartW'(res_k_q >> 3)}
+  wire [LeftW-1:0]  left_wr_at  = t_wr ? {1'b0, t_base + res_at_q + PartW'(res_k_q >> 3)}
                                        : {1'b1, at_q[PartW-1:0] + PartW'(col_q >> 3)};
   wire [RightW-1:0] right_wr_at = at_q + RightW'(col_q);
 
@@ -878,7 +924,9 @@ module csrec_tt #(
   );
 
   assign wr_valid_o = acc_out_valid && wr_q == WrData;
+  assign t_done     = mul_done && !by_row;
   assign rows_o     = mul_done && by_row;
+  assign saved_o    = rows_o && reuse_q ? t_macs_q : '0;
   assign step_o     = issue;
 
   // -------------------------------------------------------------------------------
@@ -988,6 +1036,7 @@ module csrec_tt #(
   // Control
 
   logic        ran_q;          // a failed request belongs to pass 7
+  logic        reuse_q;        // the row takes T as it is
   logic  [7:0] status_q;
   logic [15:0] field_q;
   logic [63:0] detail_q;
@@ -1014,7 +1063,7 @@ module csrec_tt #(
     end else begin
       unique case (state_q)
         StIdle: if (desc_valid_i) state_q <= StSize;
-        StSize: if (size_q == 4'd8) state_q <= StValues;
+        StSize: if (size_q == 4'd10) state_q <= StValues;
         StValues: begin
           opnd_q   <= OpndCore0;
           ran_q    <= 1'b0;
@@ -1049,7 +1098,8 @@ module csrec_tt #(
         StDone: if (done_ready_i) state_q <= StIdle;
         default: begin  // running
           ran_q <= 1'b1;
-          if (load_go) opnd_q <= OpndCore0;
+          if (load_go) opnd_q <= t_same ? OpndCore2 : OpndCore0;
+          if (load_go) reuse_q <= t_same;
           else if (rq_done) opnd_q <= opnd_q + 3'd1;
 
           unique case (state_q)
@@ -1069,7 +1119,7 @@ module csrec_tt #(
                 state_q   <= StDone;
               end
             end
-            StLoad: if (loaded) state_q <= StMulT;
+            StLoad: if (loaded) state_q <= reuse_q ? StMulRow : StMulT;
             StMulT: if (mul_done) state_q <= StMulRow;
             StMulRow: if (mul_done) state_q <= bag_done ? StBag : StItem;
             StBag: if (acc_idle) state_q <= accum ? StAccAsk : StHand;

@@ -2037,7 +2037,8 @@ static void test_tt(void)
 	};
 	struct csrec_cmd c;
 	unsigned int k, i, e, b;
-	uint64_t rows;
+	uint64_t rows, saved;
+	unsigned int again = 0, seen = 0;
 
 	ready();
 	for (k = 0; k < 3; k++) {
@@ -2051,11 +2052,20 @@ static void test_tt(void)
 	put_bags();
 	memset(f_at(A_OUT), 0xaa, NBAGS * ostride);
 	rows = reg(CSREC_REG_CNT_TT_ROWS);
+	saved = reg(CSREC_REG_CNT_TT_SAVED);
 	c = cmd_desc(CSREC_OP_TT, &d, sizeof(d));
 	expect_ok(&ioq, &c, NIDS, "TT");
 	ok(bags_are(tt_cell, TT_DIM, ostride, false, 0), "TT: sums of rebuilt rows");
 	eq(*(uint32_t *)f_at(A_OUT + 48), 0xaaaaaaaa, "TT: nothing between rows");
 	eq(reg(CSREC_REG_CNT_TT_ROWS), rows + NIDS, "TT: rows are counted");
+	/* room for more products of cores 0 and 1 than there can be */
+	for (i = 0; i < NIDS; i++) {
+		again += seen >> the_ids[i] / tp[2] & 1;
+		seen |= 1u << the_ids[i] / tp[2];
+	}
+	eq(reg(CSREC_REG_CNT_TT_SAVED), saved + again * tq[0] * tr[1] * tq[1] * tr[2],
+	   "TT: multiplications spared by rows with the same leading digits");
+	ok(again, "TT: there are such rows");
 
 	w.flags = CSREC_TT_F_WEIGHTS | CSREC_TT_F_ACCUM;
 	w.weights_key = K_DRAM;

@@ -17,7 +17,7 @@
 
 /* Interface version: a major step breaks software, a minor step only adds. */
 #define CSREC_HW_MAJOR			1
-#define CSREC_HW_MINOR			1
+#define CSREC_HW_MINOR			2
 
 /*
  * PCI identity. 0x1234 is not an assigned vendor id; it is the one QEMU's own
@@ -73,7 +73,10 @@
 #define CSREC_REG_CNT_BUSY		0x188	/* cycles with any command at work */
 #define CSREC_REG_CNT_EMB_ROWS		0x190	/* rows gathered by EMB */
 #define CSREC_REG_CNT_TT_ROWS		0x198	/* rows rebuilt by TT */
-#define CSREC_REG_CNT_END		0x1a0	/* first offset after the counters */
+#define CSREC_REG_CNT_END		0x1a0	/* first offset after those in GET_STATS */
+/* since 1.2, not in GET_STATS */
+#define CSREC_REG_CNT_TT_SAVED		0x1a0	/* multiplications that reuse spared TT */
+#define CSREC_REG_CNT_ALL_END		0x1a8	/* first offset after all counters */
 
 /* CSREC_REG_ID */
 #define CSREC_ID_MAGIC			0x43535243	/* [31:0], "CRSC" in bytes */
@@ -374,6 +377,9 @@ struct csrec_tt_desc {
 #define CSREC_TT_F_ALL			(CSREC_TT_F_WEIGHTS | CSREC_TT_F_ACCUM)
 /* elements of core k that one digit selects, r[k] * q[k] * r[k+1]: at most */
 #define CSREC_TT_MAX_SLICE		4096
+
+/* products of slices of cores 0 and 1 that are kept while a command runs: at most (since 1.2) */
+#define CSREC_TT_MAX_KEPT		64
 
 /*
  * INTERACT: feature interaction of nvec vectors of dim elements per sample,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //
 // One Verilated engine as a struct engine. Compiled once for each, with VTOP its
-// Verilated class, NAME its name and HAS_ROWS if it has rows_o.
+// Verilated class, NAME its name, HAS_ROWS if it has rows_o and HAS_SAVED if saved_o.
 #include "engine.h"
 
 #include <cstring>
@@ -56,6 +56,12 @@ static void eval(const struct port_in *in, struct port_out *out)
 	out->rows = top.rows_o;
 #else
 	out->rows = false;
+#endif
+#ifdef HAS_SAVED
+	out->saved = top.saved_o;
+	out->step = top.step_o;
+#else
+	out->saved = out->step = 0;
 #endif
 }
 

@@ -226,7 +226,7 @@ bool run_desc(const struct engine *e, const void *desc, size_t size, struct run 
 	ready = NULL;	/* reset it again unless it comes to a good end */
 
 	memset(&mem, 0, sizeof(mem));
-	r->cycles = r->accesses = r->rows = 0;
+	r->cycles = r->accesses = r->rows = r->saved = r->steps = 0;
 	r->failed_key = 0;
 	memcpy(in.desc, desc, size);
 
@@ -260,6 +260,8 @@ bool run_desc(const struct engine *e, const void *desc, size_t size, struct run 
 		if (!mem_update(e, &in, &out, r))
 			return false;
 		r->rows += out.rows;
+		r->saved += out.saved;
+		r->steps += out.step;
 		r->cycles++;
 
 		if (out.done_valid) {

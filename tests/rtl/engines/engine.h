@@ -24,10 +24,10 @@ struct port_in {
 };
 
 struct port_out {
-	bool desc_ready, done_valid, req_valid, req_onchip, rd_ready, wr_valid, rows;
+	bool desc_ready, done_valid, req_valid, req_onchip, rd_ready, wr_valid, rows, step;
 	uint8_t done_status, req_op;
 	uint16_t done_field, req_domain;
-	uint32_t req_key;
+	uint32_t req_key, saved;
 	uint64_t done_detail, req_off, req_len;
 	uint32_t wr_data[16];
 };
@@ -69,7 +69,7 @@ struct run {
 	/* results */
 	struct completion done;
 	uint32_t failed_key;	/* of the request that failed_at hit; 0 if none did */
-	unsigned long cycles, accesses, rows;
+	unsigned long cycles, accesses, rows, saved, steps;
 };
 
 extern struct region regions[REGIONS];

@@ -83,7 +83,7 @@ $(engines-out)/%_bind.o: $(engines-src)/bind.cpp $(engines-src)/engine.h \
 	$(CXX) -std=c++17 -O2 -g -Wall -Wextra -Werror -I$(engines-src) \
 		-I$(engines-out)/Vcsrec_$* -isystem $(engines-vinc) \
 		-isystem $(engines-vinc)/vltstd -DVTOP=Vcsrec_$* -DNAME=$* \
-		$(if $(filter interact,$*),,-DHAS_ROWS) -c -o $@ $<
+		$(if $(filter interact,$*),,-DHAS_ROWS) $(if $(filter tt,$*),-DHAS_SAVED) -c -o $@ $<
 
 $(engines-out)/%_test: $(engines-out)/%_test.o $(engines-out)/%_bind.o \
 		$(engines-out)/Vcsrec_%/lib.a $(addprefix $(engines-out)/,engine.o bags.o fp_dpi.o)
