@@ -16,6 +16,7 @@ static const struct {
 	void (*run)(void);
 } cores[] = {
 	{ "EMB", bench_emb },
+	{ "TT", bench_tt },
 };
 
 static FILE *report;

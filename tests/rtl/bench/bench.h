@@ -17,6 +17,7 @@
 #define BENCH_HOST_SIZE	(12u << 20)
 
 void bench_emb(void);
+void bench_tt(void);
 
 /* A fresh device with queue 1 and the regions above. */
 void bench_open(struct dev *d);

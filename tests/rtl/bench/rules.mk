@@ -45,7 +45,7 @@ $(bench-out)/dev.o: $(bench-core)/dev.c $(bench-core)/dev.h \
 	@mkdir -p $(@D)
 	$(CC) $(bench-cflags) -c -o $@ $<
 
-$(bench-out)/bench: $(addprefix $(bench-out)/,bench.o emb.o dev.o) $(bench-lib)
+$(bench-out)/bench: $(addprefix $(bench-out)/,bench.o emb.o tt.o dev.o) $(bench-lib)
 	$(CXX) -o $@ $^ -lpthread -lz -lm
 $(bench-out)/dram_test: $(bench-src)/dram_test.c $(bench-har)/dram.c $(bench-har)/dram.h
 	@mkdir -p $(@D)
