@@ -35,7 +35,7 @@ with() {
 
 tap "help" shows '^  copy ' csrec --help
 tap "help names every exit status" shows '^  8  ' csrec --help
-tap "version" shows '^csrec 1\.1 .driver interface 1\.1, device interface 1\.1.$' csrec --version
+tap "version" shows '^csrec 1\.1 .driver interface 1\.1, device interface 1\.2.$' csrec --version
 for c in list info copy p2p; do
 	tap "$c --help" shows "^Usage: csrec $c" csrec $c --help
 done
