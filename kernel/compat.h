@@ -32,6 +32,10 @@
 #define kzalloc_objs(p, count, ...)	kcalloc(count, sizeof(p), csrec_gfp(__VA_ARGS__))
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define system_dfl_wq			system_unbound_wq
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 
 static inline void __iomem *csrec_pcim_iomap_region(struct pci_dev *pdev, int bar,

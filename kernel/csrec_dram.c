@@ -265,7 +265,7 @@ static void csrec_dram_look(struct csrec_dev *csd)
 			csrec_dram_put(d);
 	}
 	if (!list_empty(&csd->dram_idle))
-		queue_delayed_work(system_unbound_wq, &csd->dram_work, CSREC_DRAM_LOOK);
+		queue_delayed_work(system_dfl_wq, &csd->dram_work, CSREC_DRAM_LOOK);
 }
 
 /* Gives back what is not used any more. */
