@@ -46,6 +46,7 @@ lab:
 	@tools/lab/setup
 
 build: lab
+	@find build -name '*.o' -size 0 -delete 2>/dev/null || :	# of a compiler that was killed
 	@$(LAB) make -j$(JOBS) -f tools/lab/build.mk
 
 # A user's file may lie anywhere: as much of it as the limit can need goes below build/, by
