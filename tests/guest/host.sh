@@ -15,7 +15,7 @@ out=build/vm/$kernel
 rm -rf "$out"
 mkdir -p "$out"
 
-tools/lab/vm --kernel "$kernel" --out "$out" --drive-size 64M \
+tools/lab/vm --kernel "$kernel" --out "$out" --drive-size 64M --limit 3600 \
 	--trace 'pci_nvme_map_prp' --trace 'pci_nvme_read' \
 	-- tests/guest/guest.sh "$kernel" $only
 status=$?
