@@ -6,6 +6,7 @@
 
 #include "cost.h"
 
+#define ADD_STEPS	4	/* cycles from one addition of an element to the next: FP_LAT */
 #define TILE		16	/* samples that MLP works on at a time */
 #define TILE_STEPS	5	/* cycles between two steps of one sample: FP_LAT + 1 */
 
@@ -13,12 +14,12 @@ const char *const plan_unit_names[PLAN_UNITS] = {
 	"emb", "tt", "mlp", "interact", "copy_in", "copy_out",
 };
 const char *const plan_feature_names[PLAN_UNITS][PLAN_FEATURES + 1] = {
-	{ "command", "bag", "id", "row_beat", "bag_beat" },
+	{ "command", "bag", "id", "row_beat", "bag_beat", "step" },
 	{ "command", "bag", "id", "load", "first_step", "second_step", "bag_beat" },
 	{ "command", "sample", "tile", "x_beat", "weight_row", "y_beat" },
 	{ "command", "sample", "read", "in_beat", "step", "out_beat" },
-	{ "command", "beat" },
-	{ "command", "beat" },
+	{ "command", "beat", "chunk" },
+	{ "command", "beat", "chunk" },
 };
 
 static double up(double a, double b)
@@ -34,6 +35,8 @@ void plan_features_emb(double nbags, double nids, uint32_t dim, double f[PLAN_FE
 	f[2] = nids;
 	f[3] = nids * up(dim, 16);
 	f[4] = nbags * up(dim, 16);
+	/* a row of the same bag as the one before is added after it */
+	f[5] = fmin(nids, nbags) * up(dim, 16) + fmax(nids - nbags, 0) * fmax(up(dim, 16), ADD_STEPS);
 }
 
 void plan_features_tt(double nbags, double nids, const uint16_t q[3], const uint16_t r[2],
@@ -95,6 +98,7 @@ void plan_features_copy(double len, double f[PLAN_FEATURES])
 	memset(f, 0, sizeof(double) * PLAN_FEATURES);
 	f[0] = 1;
 	f[1] = len / 64;
+	f[2] = up(len, 4096);	/* what is asked for at once */
 }
 
 double plan_cycles(const struct plan_cost *c, enum plan_unit u, const double f[PLAN_FEATURES])
