@@ -150,6 +150,13 @@ exits "no device" 3 "no csrec device" env CSREC_SYSFS="$tmp/sys" CSREC_DEV="$tmp
 
 # cold extent
 cold() { "$csrec" install-cold --model "$data/sample.crm" --placement "$data/sample.placement.json" "$@"; }
+cp "$data/sample.crm" "$tmp/own.crm"
+exits "install-cold onto its own model" 2 "would be overwritten" "$csrec" install-cold --model "$tmp/own.crm" \
+	--placement "$data/sample.placement.json" --drive "$tmp/own.crm" --force
+check "which is as it was" cmp "$tmp/own.crm" "$data/sample.crm"
+jq 'del(.cold) | .tables |= map_values(if .tier == "split" then { tier: "dram" } else . end)' "$data/sample.placement.json" >"$tmp/warm.json"
+check "no cold rows: nothing to install, and no failure" sh -c "'$csrec' install-cold --model '$data/sample.crm' \
+	--placement '$tmp/warm.json' --drive '$tmp/none.img' | grep -q 'nothing to install' && [ ! -e '$tmp/none.img' ]"
 check "install-cold writes and reads back" cold --drive "$tmp/drive.img"
 check "and verifies" cold --drive "$tmp/drive.img" --verify
 check "again is fine" cold --drive "$tmp/drive.img"

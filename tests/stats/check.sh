@@ -148,6 +148,9 @@ tap "a folder" exits 7 "directory" profile --format criteo --input "$tmp"
 tap "an empty file" exits 7 "no sample" profile --format criteo --input /dev/null
 tap "no such format" exits 2 "--format" profile --format csv --input "$sample"
 cp "$sample" in.tsv
+cp in.tsv in.order
+tap "a companion that is the input" exits 2 "in.order: is read" "$csrec" profile --format criteo --input in.order -o in
+tap "which is as it was" cmp in.tsv in.order
 tap "an output that is the input" exits 2 "would be overwritten" "$csrec" profile --format criteo --input in.tsv -o in.tsv
 tap "which stays as it was" cmp in.tsv "$sample"
 tap "an output that cannot be" exits 1 "/proc/x" "$csrec" profile --format criteo --input "$sample" -o /proc/x

@@ -79,6 +79,9 @@ int cli_no_args(const struct cli *cli, int argc, char **argv);
 int cli_number(const struct cli *cli, const char *opt, const char *text, uint64_t min,
 	       uint64_t max, uint64_t *value);
 
+/* Are both names of one file or block device that is there? NULL is none. */
+bool cli_same_file(const char *a, const char *b);
+
 /* Opens --device. Returns 0 or the exit status, with a message. */
 int cli_open(const struct cli *cli, struct csrec_dev **dev);
 

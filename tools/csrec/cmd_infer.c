@@ -65,10 +65,7 @@ static int no_memory(const struct infer *in)
 static int check_overwrite(const struct infer *in, const char *path, const char *other,
 			   const char *what)
 {
-	struct stat a, b;
-
-	if (!path || !other || stat(path, &a) || stat(other, &b) || !S_ISREG(a.st_mode) ||
-	    a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+	if (!cli_same_file(path, other))
 		return 0;
 	return cli_fail(in->cli, CLI_USAGE, "%s: is %s, and would be overwritten", path, what);
 }

@@ -122,6 +122,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	};
 	struct job job = { .cold_fd = -1 };
 	bool force = false, verify = false, create;
+	const char *drive;
 	struct csm_err err;
 	uint64_t size;
 	int opt, code = 0, ret;
@@ -155,8 +156,21 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (code)
 		goto out;
 	if (!job.placement.ncold) {
-		code = cli_fail(cli, CLI_BAD_INPUT, "%s: no table has cold rows: nothing to install",
-				job.placement_path);
+		/* a plan may well have room for all rows elsewhere */
+		if (cli->json) {
+			jw_begin();
+			jw_uint("tables", 0);
+			jw_bool("written", false);
+			jw_finish();
+		} else {
+			printf("%s: no table has cold rows: nothing to install\n", job.placement_path);
+		}
+		goto out;
+	}
+	drive = job.drive ? job.drive : job.placement.cold_path;
+	if (!verify && (cli_same_file(drive, job.model_path) ||
+			cli_same_file(drive, job.placement_path))) {
+		code = cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", drive);
 		goto out;
 	}
 	create = job.drive && !below_dev(job.drive);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include "cli.h"
 
 char *cli_clean(char *text)
@@ -37,6 +38,17 @@ int cli_fail(const struct cli *cli, enum cli_exit code, const char *fmt, ...)
 	fprintf(stderr, "csrec%s%s: %s\n", cli->cmd ? " " : "", cli->cmd ? cli->cmd->name : "",
 		cli_clean(msg));
 	return code;
+}
+
+bool cli_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (!a || !b || stat(a, &x) || stat(b, &y))
+		return false;
+	if (S_ISBLK(x.st_mode) && S_ISBLK(y.st_mode))
+		return x.st_rdev == y.st_rdev;
+	return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 int cli_fail_lib(const struct cli *cli, int ret)

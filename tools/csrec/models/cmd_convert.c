@@ -73,7 +73,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (inputs != 1 || !out)
 		return cli_fail(cli, CLI_USAGE, "one of --safetensors and --npz, and -o, are needed");
-	if (models_same_file(in, out) || models_same_file(arch, out))
+	if (cli_same_file(in, out) || cli_same_file(arch, out))
 		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", out);
 	if (cvt_rows_parse(&rows, types, &err))
 		return cli_fail(cli, CLI_USAGE, "--%s", err.msg);

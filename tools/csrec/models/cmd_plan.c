@@ -347,9 +347,14 @@ static int run_as(struct cli *cli, int argc, char **argv, bool again)
 		return cli_fail(cli, CLI_USAGE, "--model, --stats, --devices and --output are needed");
 	if (again && !a.old)
 		return cli_fail(cli, CLI_USAGE, "--plan, the plan so far, is needed");
-	if (models_same_file(a.model, a.out) || models_same_file(a.stats, a.out) ||
-	    models_same_file(a.devices, a.out))
+	if (cli_same_file(a.model, a.out) || cli_same_file(a.stats, a.out) ||
+	    cli_same_file(a.devices, a.out))
 		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", a.out);
+	if (models_same_beside(a.model, a.out, ".overlay") || models_same_beside(a.stats, a.out, ".overlay") ||
+	    models_same_beside(a.devices, a.out, ".overlay"))
+		return cli_fail(cli, CLI_USAGE, "%s.overlay: is read, and would be overwritten", a.out);
+	if (models_same_beside(a.out, a.stats, ".order"))
+		return cli_fail(cli, CLI_USAGE, "%s: belongs to %s, and would be overwritten", a.out, a.stats);
 	return plan(cli, &a);
 }
 

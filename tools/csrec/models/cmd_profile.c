@@ -378,8 +378,11 @@ static int run(struct cli *cli, int argc, char **argv)
 		return CLI_USAGE;
 	if (!p.format || !p.input || !p.output)
 		return cli_fail(cli, CLI_USAGE, "--format, --input and --output are needed");
-	if (models_same_file(p.input, p.output) || models_same_file(p.model_path, p.output))
+	if (cli_same_file(p.input, p.output) || cli_same_file(p.model_path, p.output))
 		return cli_fail(cli, CLI_USAGE, "%s: is read, and would be overwritten", p.output);
+	if (models_same_beside(p.input, p.output, ".order") ||
+	    models_same_beside(p.model_path, p.output, ".order"))
+		return cli_fail(cli, CLI_USAGE, "%s.order: is read, and would be overwritten", p.output);
 	p.out.source = p.input;
 	code = profile(&p);
 	profile_free(&p);

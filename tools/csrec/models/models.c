@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#define _GNU_SOURCE
 #include <errno.h>
-#include <sys/stat.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #include "models.h"
@@ -26,11 +27,16 @@ int models_fail(const struct cli *cli, int ret, const struct csm_err *err)
 	return cli_fail(cli, code, "%s", err->msg);
 }
 
-bool models_same_file(const char *a, const char *b)
+bool models_same_beside(const char *a, const char *b, const char *suffix)
 {
-	struct stat x, y;
+	char *name;
+	bool same;
 
-	return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	if (asprintf(&name, "%s%s", b, suffix) < 0)
+		return true;
+	same = cli_same_file(a, name);
+	free(name);
+	return same;
 }
 
 static int shown;

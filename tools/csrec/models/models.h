@@ -9,8 +9,8 @@
 /* What libcsrec-model or a library on top of it returned: message and exit status for it. */
 int models_fail(const struct cli *cli, int ret, const struct csm_err *err);
 
-/* Are both names of one file that is there? NULL is none. */
-bool models_same_file(const char *a, const char *b);
+/* cli_same_file() of a and b with suffix behind it. */
+bool models_same_beside(const char *a, const char *b, const char *suffix);
 
 /*
  * Progress of a long job on standard error, if that is a terminal: how far, 0..1, or negative if
