@@ -507,7 +507,8 @@ static void *loop_thread(void *arg)
 	struct loop *l = arg;
 
 	while (!l->stop) {
-		if (pread(l->drive, l->p, LEN, 0) != LEN) {
+		/* a read that is cut short says why when it is tried again */
+		if (pread(l->drive, l->p, LEN, 0) < 0) {
 			l->err = errno;
 			break;
 		}

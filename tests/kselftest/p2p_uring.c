@@ -99,7 +99,8 @@ static int result(struct io_uring *ring)
 static int run(struct io_uring *ring, int fd, unsigned int op, void *arg)
 {
 	prepare(ring, fd, op, arg);
-	if (io_uring_submit(ring) != 1)
+	/* with SQPOLL it may count what the thread has not taken yet as well */
+	if (io_uring_submit(ring) < 1)
 		return -EPROTO;
 	return result(ring);
 }
@@ -250,7 +251,6 @@ TEST_F(p2p_uring, errors)
 	EXPECT_EQ(-EFAULT, run(ring, self->fd, CSREC_IOC_P2P_READ, NULL));
 	sqe = prepare(ring, self->fd, CSREC_IOC_P2P_READ, &arg);
 	((uint64_t *)sqe->cmd)[1] = 1;
-	/* with SQPOLL it may count what the thread has not taken yet as well */
 	ASSERT_LT(0, io_uring_submit(ring));
 	EXPECT_EQ(-EINVAL, result(ring));
 	sqe = prepare(ring, self->fd, CSREC_IOC_P2P_READ, &arg);

@@ -371,6 +371,10 @@ TEST_F(p2p_write, held_page_cache)
 	ASSERT_EQ(0, system("modprobe -q ext4; mkfs.ext4 -qF " RAM " && mkdir -p /tmp/held && "
 			    "mount -t ext4 " RAM " /tmp/held"));
 	fd = open(RAM, O_RDWR);
+	if (fd < 0 && errno == EBUSY) {
+		ASSERT_EQ(0, system("umount /tmp/held"));
+		SKIP(return, "no writing to what is mounted (no BLK_DEV_WRITE_MOUNTED)");
+	}
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(4096, pread(fd, was, 4096, 0));
 	for (int way = 0; way < 3; way += 2)
