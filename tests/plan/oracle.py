@@ -131,8 +131,9 @@ class Instance:
                   c["out_beat"] * b)		# CAT of one vector of 13
         cycles += self.mlp(b, self.width, self.hidden) + self.mlp(b, self.hidden, 1)
         if len(self.devices) > 1:
-            cycles += (CAL["copy_in"]["command"] +
-                       CAL["copy_in"]["beat"] * 4 * b * sum(t["dim"] for t in self.tables) / 64)
+            moved = 4 * b * sum(t["dim"] for t in self.tables)
+            cycles += (CAL["copy_in"]["command"] + CAL["copy_in"]["beat"] * moved / 64 +
+                       CAL["copy_in"]["chunk"] * up(moved, 4096))
         return cycles
 
     def weights(self):
@@ -144,7 +145,8 @@ class Instance:
         n, dim, B = self.batch * t["pool"], t["dim"], self.batch
         base = dict(emb=0, tt=0, out=0, reads=0, unit=0, dram=0, onchip=0, nvme=0, slots=0, hot=0)
         if len(self.devices) > 1:
-            base["out"] = CAL["copy_out"]["beat"] * 4 * B * dim / 64
+            base["out"] = (CAL["copy_out"]["beat"] * 4 * B * dim / 64 +
+                           CAL["copy_out"]["chunk"] * up(4 * B * dim, 4096))
         if "tt" in t:
             p, q, r = t["tt"]
             c = CAL["tt"]
@@ -157,8 +159,9 @@ class Instance:
                    c["second_step"] * dim * up(r[1], 8)) + c["bag_beat"] * B * up(dim, 16))
             return [dict(base, tt=cyc, onchip=sum(ceil_to(4 * s, 64) for s in size))]
         c = CAL["emb"]
-        emb = (c["command"] + c["bag"] * B + c["id"] * n + c["row_beat"] * n * up(dim, 16) +
-               c["bag_beat"] * B * up(dim, 16))
+        beats, lead = up(dim, 16), min(n, B)	# rows of one bag are four cycles apart
+        emb = (c["command"] + c["bag"] * B + c["id"] * n + (c["row_beat"] * n + c["bag_beat"] * B) * beats +
+               c["step"] * (lead * beats + (n - lead) * max(beats, 4)))
         row = 4 * dim
         stride = ceil_to(row, self.block) if row > self.block else 1 << (row - 1).bit_length()
         unit = max(stride, self.block)

@@ -148,13 +148,20 @@ tap "a folder" exits 7 "directory" profile --format criteo --input "$tmp"
 tap "an empty file" exits 7 "no sample" profile --format criteo --input /dev/null
 tap "no such format" exits 2 "--format" profile --format csv --input "$sample"
 cp "$sample" in.tsv
+mkfifo pipe
+tap "an output that is a pipe" exits 1 "pipe: not a regular file" "$csrec" profile --format criteo --input in.tsv -o pipe
+tap "which is one still" test -p pipe
+echo precious >victim
+ln -s victim s2.json.tmp
+tap "no fixed name beside the output" profile --format criteo --input in.tsv -o s2.json
+tap "that others could choose" sh -c '[ "$(cat victim)" = precious ] && [ ! -L s2.json ]'
 cp in.tsv in.order
 tap "a companion that is the input" exits 2 "in.order: is read" "$csrec" profile --format criteo --input in.order -o in
 tap "which is as it was" cmp in.tsv in.order
 tap "an output that is the input" exits 2 "would be overwritten" "$csrec" profile --format criteo --input in.tsv -o in.tsv
 tap "which stays as it was" cmp in.tsv "$sample"
 tap "an output that cannot be" exits 1 "/proc/x" "$csrec" profile --format criteo --input "$sample" -o /proc/x
-tap "leaves nothing half done" sh -c "! ls *.tmp 2>/dev/null"
+tap "leaves nothing half done" sh -c '[ -z "$(find . -name "*.json.??????" -o -name "*.order.??????")" ]'
 tap "alpha 0" exits 7 "alpha" trace --alpha 0 -o x_j
 tap "a name without j" exits 2 "has no 'j'" trace -o /tmp/trace
 printf '1, 2\n0, 1\n0.5, 0.4\n' >d_0.log

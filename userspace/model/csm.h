@@ -23,6 +23,13 @@ struct csm_err {
 int csm_fail(struct csm_err *err, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * A new file beside path, which rename() puts in its place when it is whole; *temp, its name, is
+ * the caller's to free. Returns an open descriptor. -EINVAL: path is a device, a pipe or a
+ * folder, which rename() would replace or not do.
+ */
+int csm_temp_open(const char *path, char **temp, struct csm_err *err);
+
 /* CRC-32C (Castagnoli), reflected; crc is 0 at first, then the result so far. */
 uint32_t csm_crc32c(uint32_t crc, const void *data, size_t len);
 

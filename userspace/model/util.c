@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "csm.h"
 
@@ -14,6 +18,36 @@ int csm_fail(struct csm_err *err, int errnum, const char *fmt, ...)
 	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
 	return errnum;
+}
+
+int csm_temp_open(const char *path, char **temp, struct csm_err *err)
+{
+	struct stat st;
+	mode_t mask;
+	int fd;
+
+	*temp = NULL;
+	if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		return csm_fail(err, -EINVAL, "%s: not a regular file", path);
+	if (asprintf(temp, "%s.XXXXXX", path) < 0) {
+		*temp = NULL;
+		return csm_fail(err, -ENOMEM, "out of memory");
+	}
+	fd = mkostemp(*temp, O_CLOEXEC);
+	mask = umask(0);
+	umask(mask);
+	if (fd < 0 || fchmod(fd, 0666 & ~mask)) {
+		int ret = csm_fail(err, -errno, "%s: %s", path, strerror(errno));
+
+		if (fd >= 0) {
+			unlink(*temp);
+			close(fd);
+		}
+		free(*temp);
+		*temp = NULL;
+		return ret;
+	}
+	return fd;
 }
 
 /* Slicing by eight: table k advances a byte that k more bytes follow. */

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "csm.h"
@@ -91,8 +90,6 @@ static int pad(struct csm_writer *w, struct csm_err *err)
 struct csm_writer *csm_writer_open(const char *path, struct csm_err *err)
 {
 	struct csm_writer *w = calloc(1, sizeof(*w));
-	struct stat st;
-	mode_t mask;
 
 	if (!w) {
 		csm_fail(err, -ENOMEM, "out of memory");
@@ -101,27 +98,13 @@ struct csm_writer *csm_writer_open(const char *path, struct csm_err *err)
 	w->fd = -1;
 	w->path = strdup(path);
 	w->buf = malloc(ROOM);
-	if (!w->path || !w->buf || asprintf(&w->temp, "%s.XXXXXX", path) < 0) {
-		w->temp = NULL;
+	if (!w->path || !w->buf) {
 		csm_fail(err, -ENOMEM, "out of memory");
 		goto fail;
 	}
-	/* rename() would put a file in the place of a device or a pipe */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		csm_fail(err, -EINVAL, "%s: not a regular file", path);
+	w->fd = csm_temp_open(path, &w->temp, err);
+	if (w->fd < 0)
 		goto fail;
-	}
-	w->fd = mkostemp(w->temp, O_CLOEXEC);
-	if (w->fd < 0) {
-		sys_fail(w, err);
-		goto fail;
-	}
-	mask = umask(0);
-	umask(mask);
-	if (fchmod(w->fd, 0666 & ~mask)) {
-		sys_fail(w, err);
-		goto fail;
-	}
 	w->at = CSM_PAGE;
 	return w;
 fail:

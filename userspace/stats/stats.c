@@ -14,15 +14,18 @@
 #define ALIGN	64
 #define SUFFIX	".order"
 
-static int write_order(const struct st_profile *p, const char *path, uint64_t *offsets,
+/* Takes over the descriptor. */
+static int write_order(const struct st_profile *p, int fd, const char *path, uint64_t *offsets,
 		       uint32_t *crcs, struct csm_err *err)
 {
 	static const char zero[ALIGN];
-	FILE *f = fopen(path, "we");
+	FILE *f = fdopen(fd, "w");
 	uint64_t at = 0;
 
-	if (!f)
-		return csm_fail(err, -errno, "%s: %s", path, strerror(errno));
+	if (!f) {
+		close(fd);
+		return csm_fail(err, -ENOMEM, "out of memory");
+	}
 	for (uint32_t t = 0; t < p->ntables; t++) {
 		const struct st_result *r = &p->tables[t].result;
 		size_t len = r->n * sizeof(uint32_t), pad = -at % ALIGN;
@@ -90,11 +93,11 @@ int csm_stats_write(const struct st_profile *p, const char *path, struct csm_err
 {
 	uint64_t *offsets = calloc(p->ntables + 1, sizeof(*offsets));
 	uint32_t *crcs = calloc(p->ntables + 1, sizeof(*crcs));
-	char order[4096], order_tmp[4096], json_tmp[4096];
+	char order[4096], *order_tmp = NULL, *json_tmp = NULL;
 	const char *name = strrchr(path, '/');
 	json_t *tables = json_array(), *root = NULL;
 	bool exact = true;
-	int ret = -ENOMEM;
+	int ret = -ENOMEM, fd = -1;
 
 	if (!offsets || !crcs || !tables) {
 		csm_fail(err, ret, "out of memory");
@@ -105,9 +108,10 @@ int csm_stats_write(const struct st_profile *p, const char *path, struct csm_err
 		goto out;
 	}
 	snprintf(order, sizeof(order), "%s" SUFFIX, path);
-	snprintf(order_tmp, sizeof(order_tmp), "%s" SUFFIX ".tmp", path);
-	snprintf(json_tmp, sizeof(json_tmp), "%s.tmp", path);
-	ret = write_order(p, order_tmp, offsets, crcs, err);
+	fd = csm_temp_open(path, &json_tmp, err);
+	ret = fd < 0 ? fd : csm_temp_open(order, &order_tmp, err);
+	if (ret >= 0)
+		ret = write_order(p, ret, order, offsets, crcs, err);
 	if (ret)
 		goto remove;
 	for (uint32_t t = 0; t < p->ntables; t++) {
@@ -122,15 +126,21 @@ int csm_stats_write(const struct st_profile *p, const char *path, struct csm_err
 		ret = csm_fail(err, -ENOMEM, "out of memory");
 		goto remove;
 	}
-	if (json_dump_file(root, json_tmp, JSON_INDENT(1)) || rename(order_tmp, order) ||
+	if (json_dumpfd(root, fd, JSON_INDENT(1)) || fsync(fd) || rename(order_tmp, order) ||
 	    rename(json_tmp, path))
 		ret = csm_fail(err, -errno ? -errno : -EIO, "%s: %s", path, strerror(errno));
 	if (!ret)
 		goto out;
 remove:
-	unlink(order_tmp);
-	unlink(json_tmp);
+	if (order_tmp)
+		unlink(order_tmp);
+	if (json_tmp)
+		unlink(json_tmp);
 out:
+	if (fd >= 0)
+		close(fd);
+	free(order_tmp);
+	free(json_tmp);
 	json_decref(root);
 	json_decref(tables);
 	free(offsets);

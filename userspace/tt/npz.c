@@ -63,19 +63,24 @@ int tt_export(const struct tt_shape *s, const float *const *cores, const char *p
 {
 	struct central dir[TT_MAX];
 	uint64_t at = 0;
-	char temp[4096];
+	char *temp;
 	FILE *f;
-	int ret = tt_check(s, 1, tt_dim(s), err);
+	int fd, ret = tt_check(s, 1, tt_dim(s), err);
 
 	if (ret)
 		return ret;
 	if (tt_bytes(s) > SIZE_MOST)
 		return csm_fail(err, -EFBIG, "%s: cores of more than 2 GiB", path);
-	if (snprintf(temp, sizeof(temp), "%s.%d.tmp", path, getpid()) >= (int)sizeof(temp))
-		return csm_fail(err, -ENAMETOOLONG, "%s: name is too long", path);
-	f = fopen(temp, "wbx");
-	if (!f)
-		return csm_fail(err, -errno, "%s: %s", temp, strerror(errno));
+	fd = csm_temp_open(path, &temp, err);
+	if (fd < 0)
+		return fd;
+	f = fdopen(fd, "w");
+	if (!f) {
+		close(fd);
+		unlink(temp);
+		free(temp);
+		return csm_fail(err, -ENOMEM, "out of memory");
+	}
 	for (uint32_t k = 0; k < s->d; k++) {
 		uint64_t len = tt_core_len(s, k) * 4;
 		char head[NPY], name[16];
@@ -112,6 +117,7 @@ int tt_export(const struct tt_shape *s, const float *const *cores, const char *p
 		ret = csm_fail(err, -errno, "%s: %s", path, strerror(errno));
 	if (ret)
 		unlink(temp);
+	free(temp);
 	return ret;
 }
 

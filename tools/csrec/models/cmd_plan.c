@@ -49,19 +49,19 @@ static int parse_double(const struct cli *cli, const char *opt, const char *arg,
 /* Whole or not at all: written beside it and renamed. */
 static int write_plan(const struct cli *cli, json_t *root, const char *path)
 {
-	size_t len = strlen(path);
-	char *tmp = malloc(len + 5);
-	int bad;
+	struct csm_err err;
+	int fd, bad;
+	char *tmp;
 
-	if (!tmp)
-		return cli_fail(cli, CLI_FAIL, "out of memory");
-	memcpy(tmp, path, len);
-	memcpy(tmp + len, ".tmp", 5);
-	bad = json_dump_file(root, tmp, JSON_INDENT(2)) || rename(tmp, path);
+	fd = csm_temp_open(path, &tmp, &err);
+	if (fd < 0)
+		return models_fail(cli, fd, &err);
+	bad = json_dumpfd(root, fd, JSON_INDENT(2)) || fsync(fd) || rename(tmp, path);
 	if (bad) {
 		bad = cli_fail(cli, CLI_FAIL, "%s: %s", path, strerror(errno));
 		unlink(tmp);
 	}
+	close(fd);
 	free(tmp);
 	return bad;
 }
@@ -353,6 +353,8 @@ static int run_as(struct cli *cli, int argc, char **argv, bool again)
 	if (models_same_beside(a.model, a.out, ".overlay") || models_same_beside(a.stats, a.out, ".overlay") ||
 	    models_same_beside(a.devices, a.out, ".overlay"))
 		return cli_fail(cli, CLI_USAGE, "%s.overlay: is read, and would be overwritten", a.out);
+	if (a.report && (!strcmp(a.report, a.out) || cli_same_file(a.report, a.out)))
+		return cli_fail(cli, CLI_USAGE, "%s: is the plan, and the report as well", a.out);
 	if (models_same_beside(a.out, a.stats, ".order"))
 		return cli_fail(cli, CLI_USAGE, "%s: belongs to %s, and would be overwritten", a.out, a.stats);
 	return plan(cli, &a);
