@@ -582,7 +582,7 @@ void csrec_p2p_uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags);
 /* csrec_stats.c */
 void csrec_stats_look(struct csrec_dev *csd);
 u64 csrec_stats_counter(struct csrec_dev *csd, unsigned int i);
-void csrec_stats_counters(struct csrec_dev *csd, u64 *counters);
+void csrec_stats_counters(struct csrec_dev *csd, struct csrec_stats *stats);
 
 /* csrec_sysfs.c */
 extern const struct attribute_group *csrec_groups[];

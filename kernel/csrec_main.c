@@ -365,7 +365,7 @@ static int csrec_ioc_get_stats(struct csrec_ctx *ctx, void *argp)
 	arg->ctx_bounce_bytes = atomic64_read(&ctx->bounce_bytes);
 	arg->queue_resets = atomic64_read(&csd->queue_resets);
 	arg->device_resets = atomic64_read(&csd->device_resets);
-	csrec_stats_counters(csd, arg->counters);
+	csrec_stats_counters(csd, arg);
 	/* were these counters, or what a bus says on which nobody answers? */
 	ret = csrec_hw_alive(csd);
 	csrec_exit(ctx);

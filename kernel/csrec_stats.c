@@ -83,13 +83,14 @@ u64 csrec_stats_counter(struct csrec_dev *csd, unsigned int i)
 /**
  * csrec_stats_counters - totals of all device counters
  * @csd: device
- * @counters: totals since probe, as many as struct csrec_stats has, in register order
+ * @stats: gets totals since probe
  *
  * A device that is being reset, is off the bus or has been removed has what it had when it
  * was seen last. Needs the reset_lock for reading.
  */
-void csrec_stats_counters(struct csrec_dev *csd, u64 *counters)
+void csrec_stats_counters(struct csrec_dev *csd, struct csrec_stats *stats)
 {
+	const u64 *total = csd->counters.total;
 	enum csrec_state state = READ_ONCE(csd->state);
 
 	lockdep_assert_held(&csd->reset_lock);
@@ -97,8 +98,8 @@ void csrec_stats_counters(struct csrec_dev *csd, u64 *counters)
 		csrec_stats_look(csd);
 	mutex_lock(&csd->counters.lock);
 	/* a counter that a later header has finds no room there, but at the end of the structure */
-	static_assert(sizeof_field(struct csrec_stats, counters) <=
-		      sizeof_field(struct csrec_counters, total));
-	memcpy(counters, csd->counters.total, sizeof_field(struct csrec_stats, counters));
+	static_assert(ARRAY_SIZE(stats->counters) + 1 == CSREC_NR_COUNTERS);
+	memcpy(stats->counters, total, sizeof(stats->counters));
+	stats->tt_saved = total[(CSREC_REG_CNT_TT_SAVED - CSREC_REG_CNT_CYCLES) / 8];
 	mutex_unlock(&csd->counters.lock);
 }

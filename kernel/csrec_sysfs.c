@@ -264,6 +264,7 @@ CSREC_HW_ATTR(busy_mlp, BUSY_MLP);
 CSREC_HW_ATTR(busy, BUSY);
 CSREC_HW_ATTR(emb_rows, EMB_ROWS);
 CSREC_HW_ATTR(tt_rows, TT_ROWS);
+CSREC_HW_ATTR(tt_saved, TT_SAVED);
 
 static struct attribute *csrec_hw_attrs[] = {
 	&csrec_hw_cycles.attr.attr,
@@ -286,6 +287,7 @@ static struct attribute *csrec_hw_attrs[] = {
 	&csrec_hw_busy.attr.attr,
 	&csrec_hw_emb_rows.attr.attr,
 	&csrec_hw_tt_rows.attr.attr,
+	&csrec_hw_tt_saved.attr.attr,
 	NULL
 };
 

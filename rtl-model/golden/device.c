@@ -567,7 +567,7 @@ static uint64_t read_reg(const struct csrec_model *m, uint32_t off)
 	case CSREC_REG_AQ_SIZE:
 		return m->aq_size;
 	}
-	if (off >= CSREC_REG_CNT_CYCLES && off < CSREC_REG_CNT_ALL_END)
+	if (off >= CSREC_REG_CNT_CYCLES && off < CSREC_REG_CNT_END)
 		return m->cnt[(off - CSREC_REG_CNT_CYCLES) / 8];
 	return 0;
 }

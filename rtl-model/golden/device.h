@@ -101,7 +101,7 @@ struct queue {
 	void *stack;
 };
 
-#define N_COUNTERS	((CSREC_REG_CNT_ALL_END - CSREC_REG_CNT_CYCLES) / 8)
+#define N_COUNTERS	((CSREC_REG_CNT_END - CSREC_REG_CNT_CYCLES) / 8)
 #define CNT(m, name)	((m)->cnt[(CSREC_REG_CNT_##name - CSREC_REG_CNT_CYCLES) / 8])
 
 struct csrec_model {

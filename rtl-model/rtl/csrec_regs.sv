@@ -81,7 +81,7 @@ module csrec_regs #(
   input  wire logic [12:0] ev_dram_wr_i
 );
 
-  localparam int unsigned NumCnt = (32'(csrec_pkg::REG_CNT_ALL_END) -
+  localparam int unsigned NumCnt = (32'(csrec_pkg::REG_CNT_END) -
                                     32'(csrec_pkg::REG_CNT_CYCLES)) / 8;
 
   // ---------------------------------------------------------------- writes
@@ -267,7 +267,7 @@ module csrec_regs #(
         csrec_pkg::REG_ACQ_BASE: rdata_q <= acq_base_q;
         csrec_pkg::REG_AQ_SIZE: rdata_q <= 64'(aq_log2_q);
         default:
-          if (rd_addr >= csrec_pkg::REG_CNT_CYCLES && rd_addr < csrec_pkg::REG_CNT_ALL_END) begin
+          if (rd_addr >= csrec_pkg::REG_CNT_CYCLES && rd_addr < csrec_pkg::REG_CNT_END) begin
             rdata_q <= cnt_q[($clog2(NumCnt))'((rd_addr - csrec_pkg::REG_CNT_CYCLES) >> 3)];
           end else if (rd_addr >= 20'(DbBase) &&
                        rd_rel[DbStrideLog2-1:0] == DbStrideLog2'(csrec_pkg::DB_STATE)) begin

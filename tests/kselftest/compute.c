@@ -232,6 +232,7 @@ TEST_F(compute, tt)
 	float *w = (float *)(self->host + AT_WEIGHTS);
 	uint32_t *ids = (uint32_t *)(self->host + AT_IDS);
 	struct csrec_tt_desc *desc = (void *)(self->host + AT_DESC);
+	unsigned int leads = 0;
 
 	if (!(self->engines & CSREC_CAPE_TT))
 		SKIP(return, "device has no TT engine");
@@ -247,12 +248,15 @@ TEST_F(compute, tt)
 	}
 	ids[0] = ROWS - 1;
 	ids[1] = 0;
+	for (int i = 0; i < NIDS; i++)
+		leads |= 1u << ids[i] / P2;
 	memcpy(self->host + AT_OFFSETS, bag_offsets, sizeof(bag_offsets));
 	ASSERT_EQ(0, to_device(self->fd, self->q, self->host_key, AT_DATA, self->onchip,
 			       AT2 + N2 * 4));
 
 	for (int mode = 0; mode < 4; mode++) {
 		bool weighted = mode & 1, accum = mode & 2;
+		struct csrec_stats stats[2];
 		float before[NBAGS][DIM];
 		struct csrec_cqe cqe;
 		struct csrec_cmd cmd;
@@ -292,10 +296,15 @@ TEST_F(compute, tt)
 		memcpy(self->host + AT_OUT, before, sizeof(before));
 
 		cmd = cmd_desc(CSREC_OP_TT, self->host_key, AT_DESC, sizeof(*desc));
+		ASSERT_EQ(0, get_stats(self->fd, &stats[0]));
 		ASSERT_EQ(0, run_cmd(self->fd, self->q, &cmd, &cqe))
 			TH_LOG("field 0x%x detail 0x%llx", le16toh(cqe.field),
 			       (unsigned long long)le64toh(cqe.detail));
 		EXPECT_EQ(NIDS, le64toh(cqe.detail));
+		/* there is room for all products of leading digits: each is made once */
+		ASSERT_EQ(0, get_stats(self->fd, &stats[1]));
+		EXPECT_EQ(stats[0].tt_saved +
+			  (NIDS - __builtin_popcount(leads)) * Q0 * R1 * Q1 * R2, stats[1].tt_saved);
 
 		for (int b = 0; b < NBAGS; b++) {
 			float *out = (float *)(self->host + AT_OUT + b * DIM * 4), s[DIM] = {};

@@ -70,7 +70,8 @@ static inline int get_stats(int fd, struct csrec_stats *st)
 
 static inline uint64_t counter(const struct csrec_stats *st, unsigned int reg)
 {
-	return st->counters[(reg - CSREC_REG_CNT_CYCLES) / 8];
+	return reg == CSREC_REG_CNT_TT_SAVED ? st->tt_saved :
+	       st->counters[(reg - CSREC_REG_CNT_CYCLES) / 8];
 }
 
 static inline uint64_t dram_free(int fd)

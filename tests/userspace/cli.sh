@@ -128,7 +128,7 @@ tap "info --json" json '.address == "0000:04:00.0"
 	and .limits.mlp_width == 1024 and .limits.regions == 64 and .limits.fences == 8
 	and .limits.doorbell_stride == 4096 and .fp_unit == "golden" and .macs == 72
 	and .engines == ["copy", "emb", "tt", "interact", "mlp"] and .p2pdma
-	and (.device_counters | length) == 20 and (.features | index("p2pdma") == 0)
+	and (.device_counters | length) == 21 and (.features | index("p2pdma") == 0)
 	and (.quota | keys) == ["dram", "dram_owned", "queues", "queues_owned"]
 	and .driver_counters.queue_resets == 0' csrec info --json
 tap "names that are no UTF-8 make no bad JSON" json '.error | contains("\ufffd\ufffdx\u00e9")' \

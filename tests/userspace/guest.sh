@@ -65,7 +65,7 @@ tap "info" json '.versions.library == "1.1" and (.versions.driver | startswith("
 	and (.versions.device | startswith("1.")) and (.memory | .dram >= 16777216 and .dram_free <= .dram
 	and .onchip > 0 and .onchip_free == .onchip) and (.limits | .io_queues >= 1 and .io_queues <= 64
 	and .regions > 0 and .fences > 0) and .engines == ["copy", "emb", "tt", "interact", "mlp"]
-	and (.fp_unit | IN("rtl", "dpi", "golden")) and (.device_counters | length) == 20' csrec info --json
+	and (.fp_unit | IN("rtl", "dpi", "golden")) and (.device_counters | length) == 21' csrec info --json
 tap "info: what the kernel can" json ".p2pdma == $([ $p2p = p2p ] && echo true || echo false)" csrec info --json
 tap "info: features are those of sysfs" [ "$(csrec info --json | jq -r '.features | join(" ")')" = \
 	"$(cat /sys/class/csrec/csrec0/features)" ]

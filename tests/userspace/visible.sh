@@ -77,7 +77,7 @@ machine() {
 	n=0
 	for c in cycles progress commands errors doorbells bad_doorbells bad_writes irqs \
 		host_read_bytes host_write_bytes dram_read_bytes dram_write_bytes busy_copy busy_emb \
-		busy_tt busy_interact busy_mlp busy emb_rows tt_rows; do
+		busy_tt busy_interact busy_mlp busy emb_rows tt_rows tt_saved; do
 		n=$((n + 1))
 		put "$a/hw_counters/$c" $((n * 100))
 	done
@@ -156,7 +156,7 @@ tap "topo without driver" with sys=unbound -- json '.pairs[0] | .p2p == "unknown
 # stat
 tap "stat --json" json '.counters == {commands: 1000, doorbells: 2000, interrupts: 3000, p2p_bytes: 4000,
 	bounce_bytes: 5000, pinned_bytes: 6000, queue_resets: 0, device_resets: 1} and
-	(.hw_counters | length) == 20 and .hw_counters.cycles == 100 and .hw_counters.tt_rows == 2000' csrec stat --json
+	(.hw_counters | length) == 21 and .hw_counters.cycles == 100 and .hw_counters.tt_rows == 2000 and .hw_counters.tt_saved == 2100' csrec stat --json
 tap "stat: what the driver does not see" shows 'commands and doorbells without mapped queues$' csrec stat
 tap "stat" shows '^  p2p_bytes +4000$' csrec stat
 grow() {

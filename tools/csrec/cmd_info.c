@@ -12,7 +12,7 @@ static const struct {
 	C("dram_read_bytes", DRAM_RD), C("dram_write_bytes", DRAM_WR),
 	C("busy_copy", BUSY_COPY), C("busy_emb", BUSY_EMB), C("busy_tt", BUSY_TT),
 	C("busy_interact", BUSY_INTERACT), C("busy_mlp", BUSY_MLP), C("busy", BUSY),
-	C("emb_rows", EMB_ROWS), C("tt_rows", TT_ROWS),
+	C("emb_rows", EMB_ROWS), C("tt_rows", TT_ROWS), C("tt_saved", TT_SAVED),
 #undef C
 };
 
@@ -37,7 +37,8 @@ static const struct {
 
 static uint64_t counter(const struct csrec_stats *st, uint32_t reg)
 {
-	return st->counters[(reg - CSREC_REG_CNT_CYCLES) / 8];
+	return reg == CSREC_REG_CNT_TT_SAVED ? st->tt_saved :
+	       st->counters[(reg - CSREC_REG_CNT_CYCLES) / 8];
 }
 
 static const char *fp_unit(const struct csrec_info *info)

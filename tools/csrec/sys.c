@@ -382,7 +382,7 @@ const char *const sys_hw_counters[] = {
 	"cycles", "progress", "commands", "errors", "doorbells", "bad_doorbells", "bad_writes",
 	"irqs", "host_read_bytes", "host_write_bytes", "dram_read_bytes", "dram_write_bytes",
 	"busy_copy", "busy_emb", "busy_tt", "busy_interact", "busy_mlp", "busy", "emb_rows",
-	"tt_rows",
+	"tt_rows", "tt_saved",
 };
 
 _Static_assert(COUNT(sys_counters) == SYS_COUNTERS, "names of counters");

@@ -95,7 +95,7 @@ size_t sys_users(const char *node, struct sys_user *users, size_t max);
 extern const char *const sys_counters[];
 extern const char *const sys_hw_counters[];
 #define SYS_COUNTERS	8
-#define SYS_HW_COUNTERS	20
+#define SYS_HW_COUNTERS	21
 
 struct sys_sample {
 	double time;			/* seconds, monotonic */

@@ -430,14 +430,15 @@ struct csrec_stats {
 	__u64	p2p_bytes;
 	__u64	bounce_bytes;
 	__u64	pinned_bytes;		/* now */
-	__u64	counters[20];		/* device counters, CNT_CYCLES and those behind it; any */
-					/* later ones would come at the end of this structure */
+	__u64	counters[20];		/* device counters, CNT_CYCLES and those behind it; */
+					/* later ones are at the end of this structure */
 	/* since 1.1: of this context */
 	__u64	ctx_p2p_bytes;
 	__u64	ctx_bounce_bytes;
 	/* of the device */
 	__u64	queue_resets;		/* by the driver, for lack of progress */
 	__u64	device_resets;
+	__u64	tt_saved;		/* device counter; 0 from devices of before 1.2 */
 };
 
 #endif /* _UAPI_LINUX_CSREC_H */

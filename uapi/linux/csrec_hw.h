@@ -73,10 +73,8 @@
 #define CSREC_REG_CNT_BUSY		0x188	/* cycles with any command at work */
 #define CSREC_REG_CNT_EMB_ROWS		0x190	/* rows gathered by EMB */
 #define CSREC_REG_CNT_TT_ROWS		0x198	/* rows rebuilt by TT */
-#define CSREC_REG_CNT_END		0x1a0	/* first offset after those in GET_STATS */
-/* since 1.2, not in GET_STATS */
-#define CSREC_REG_CNT_TT_SAVED		0x1a0	/* multiplications that reuse spared TT */
-#define CSREC_REG_CNT_ALL_END		0x1a8	/* first offset after all counters */
+#define CSREC_REG_CNT_TT_SAVED		0x1a0	/* multiplications that TT was spared (since 1.2) */
+#define CSREC_REG_CNT_END		0x1a8	/* first offset after the counters */
 
 /* CSREC_REG_ID */
 #define CSREC_ID_MAGIC			0x43535243	/* [31:0], "CRSC" in bytes */

@@ -139,7 +139,7 @@ int csrec_fd(const struct csrec_dev *dev);
 int csrec_get_info(struct csrec_dev *dev, struct csrec_info *info, size_t size);
 int csrec_get_stats(struct csrec_dev *dev, struct csrec_stats *stats, size_t size);
 
-/* Counter CSREC_REG_CNT_reg of struct csrec_stats. */
+/* Counter CSREC_REG_CNT_reg of struct csrec_stats, up to TT_ROWS; later ones have members. */
 #define CSREC_COUNTER(stats, reg) \
 	((stats)->counters[(CSREC_REG_CNT_##reg - CSREC_REG_CNT_CYCLES) / 8])
 

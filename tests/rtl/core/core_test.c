@@ -94,7 +94,7 @@ static void test_registers(void)
 	ok(reg(&d, CSREC_REG_CAP_ENGINE) & CSREC_CAPE_COPY, "CAP_ENGINE has COPY");
 	ok(reg(&d, CSREC_REG_STATUS) == 0, "STATUS before enable");
 
-	for (off = CSREC_REG_CNT_PROGRESS; off < CSREC_REG_CNT_ALL_END; off += 8)
+	for (off = CSREC_REG_CNT_PROGRESS; off < CSREC_REG_CNT_END; off += 8)
 		all &= reg(&d, off) == 0;
 	ok(all, "counters start from zero");
 
