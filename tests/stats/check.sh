@@ -57,6 +57,7 @@ python3 - <<-'END'
 	np.savez("cube.npz", **{"0": ids(9, 4).reshape(9, 2, 2)})
 	np.savez("below.npz", **{"0": ids(9, 1), "1": ids(9, 2) * np.array([1, -1], "<i4") - 1})
 	np.savez("none.npz", **{"0": ids(0, 3)})
+	np.savez("empty.npz", **{"0": np.zeros((1 << 58, 0), "<i4")})
 	np.savez("one.npz", **{"0": ids(50, 1).ravel()})
 	data = bytearray(open("m.npz", "rb").read())
 	data[len(data) // 2] ^= 1
@@ -131,6 +132,7 @@ tap "ids that are no whole numbers" exits 7 "'<f4'" profile --format npz --input
 tap "three dimensions" exits 7 "3 dimensions" profile --format npz --input cube.npz
 tap "an id below 0" exits 7 "array 1, sample 0: id -" profile --format npz --input below.npz
 tap "a changed bit" exits 7 "checksum" profile --format npz --input flip.npz
+tap "samples without ids" exits 7 "array 0 has no ids" profile --format npz --input empty.npz
 tap "no samples" exits 7 "no sample" profile --format npz --input none.npz
 head -c 100000 m.npz >cut.npz
 tap "half an npz" exits 7 "cut.npz" profile --format npz --input cut.npz

@@ -128,6 +128,9 @@ static int check(struct npz *z, const char *path, uint32_t *len, struct csm_err 
 			return csm_fail(err, -EINVAL, "%s: array %u has %llu ids a sample; %u are possible", path, i,
 					(unsigned long long)c->t->shape[1], ST_LOOKUPS_MAX);
 		len[i] = c->t->ndim > 1 ? c->t->shape[1] : 1;
+		/* as many samples as its header likes, without a byte of them */
+		if (!len[i])
+			return csm_fail(err, -EINVAL, "%s: array %u has no ids", path, i);
 		c->bytes = (size_t)len[i] * cvt_dtype_size[c->t->dtype];
 		bytes += c->bytes;
 	}
