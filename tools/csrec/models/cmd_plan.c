@@ -26,14 +26,6 @@ struct plan_args {
 	double tt_error;
 };
 
-static int fail(const struct cli *cli, int ret, const struct csm_err *err)
-{
-	enum cli_exit code = ret == -EBADMSG || ret == -ENOENT || ret == -EINVAL ? CLI_BAD_INPUT :
-			     ret == -EACCES || ret == -EPERM ? CLI_PERMISSION : CLI_FAIL;
-
-	return cli_fail(cli, code, "%s", err->msg);
-}
-
 static int parse_double(const struct cli *cli, const char *opt, const char *arg, double min,
 			double max, double *x)
 {
@@ -195,7 +187,7 @@ static int solve(const struct cli *cli, const struct plan_args *a, struct plan_p
 	if (ret) {
 		plan_solution_free(&s);
 		free(overlay);
-		return fail(cli, ret, &err);
+		return models_fail(cli, ret, &err);
 	}
 	root = plan_to_json(&r);
 	if (root && old)
@@ -251,7 +243,7 @@ static int plan(const struct cli *cli, const struct plan_args *a)
 			ret = csm_fail(&err, -EINVAL, "%s: has %u devices, replan takes one", a->devices,
 				       p.ndevices);
 	}
-	ret = ret ? fail(cli, ret, &err) : solve(cli, a, &p, &m, by_table, a->old ? &old : NULL);
+	ret = ret ? models_fail(cli, ret, &err) : solve(cli, a, &p, &m, by_table, a->old ? &old : NULL);
 	csm_placement_free(&old);
 	free(by_table);
 	csm_stats_free(&stats);

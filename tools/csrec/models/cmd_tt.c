@@ -6,13 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <csm.h>
 #include <format.h>
 #include <stats.h>
 #include <tt.h>
 #include <linux/csrec_hw.h>
-#include "cli.h"
+#include "models.h"
 
 typedef unsigned long long ull;
 
@@ -39,16 +38,13 @@ struct work {
 	double auc[2], logloss[2];	/* before, after */
 };
 
+/* what: stands before the message, or NULL */
 static int fail(const struct work *w, int ret, const char *what, const struct csm_err *err)
 {
-	enum cli_exit code = CLI_FAIL;
+	struct csm_err with;
 
-	if (ret == -EBADMSG || ret == -EINVAL || ret == -ENOENT || ret == -EISDIR ||
-	    ret == -EPROTONOSUPPORT)
-		code = CLI_BAD_INPUT;
-	else if (ret == -EACCES || ret == -EPERM)
-		code = CLI_PERMISSION;
-	return cli_fail(w->cli, code, "%s%s%s", what ? what : "", what ? ": " : "", err->msg);
+	csm_fail(&with, ret, "%s%s%s", what ? what : "", what ? ": " : "", err->msg);
+	return models_fail(w->cli, ret, &with);
 }
 
 /* Numbers 1 .. max separated by commas. Returns how many, or 0 with a message. */
@@ -274,12 +270,9 @@ static int put_tables(const struct work *w, struct csm_writer *out, const void *
 static int check_overwrite(const struct work *w, const char *path)
 {
 	const char *const read[] = { w->model_path, w->stats, w->labels, w->import };
-	struct stat a, b;
 
-	if (!path || stat(path, &a))
-		return 0;
 	for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++)
-		if (read[i] && !stat(read[i], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		if (cli_same_file(path, read[i]))
 			return cli_fail(w->cli, CLI_USAGE, "%s: is read, and would be overwritten", path);
 	return 0;
 }
