@@ -4,6 +4,7 @@
  * {"throughput": [{core, work, format, unit, achieved, bound, ratio}]} in REPORT. Achieved and
  * bound are per cycle.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,15 @@ uint64_t bench_run(struct dev *d, uint32_t counter)
 	ring_doorbell(d, &d->q[1]);
 	desc_at = 0;
 	return reg(d, counter) - before;
+}
+
+/* By the inverse of the continuous law's distribution */
+uint32_t bench_zipf(struct dev *d, uint32_t rows)
+{
+	double u = (rnd(d) & 0xffffffff) / 4294967296.0, a = 1 - 1.05;
+	double x = pow(1 + u * (pow(rows + 1.0, a) - 1), 1 / a) - 1;
+
+	return x < rows ? (uint32_t)x : rows - 1;
 }
 
 void bench_report(const char *core, const char *work, const char *format, const char *unit,

@@ -32,6 +32,9 @@ void *bench_add(struct dev *d, uint8_t opcode, uint32_t len);
  */
 uint64_t bench_run(struct dev *d, uint32_t counter);
 
+/* A row below rows by Zipf's law, exponent 1.05; frequent ones first. */
+uint32_t bench_zipf(struct dev *d, uint32_t rows);
+
 /* One line of the table. Both in the same @unit per cycle. */
 void bench_report(const char *core, const char *work, const char *format, const char *unit,
 		  double achieved, double bound);

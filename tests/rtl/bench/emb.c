@@ -8,7 +8,6 @@
  * which the bags need them, as fast as its queue takes them: offsets and ids (1 KiB ahead),
  * rows, and the outputs.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "bench.h"
 #include "dram.h"
 
-#define EXPONENT	1.05	/* of Zipf's law */
 #define CHUNK	256		/* words of a read of ids or offsets */
 
 struct work {
@@ -68,35 +66,11 @@ static struct layout lay_out(const struct work *w)
 
 static void make_ids(struct dev *d, const struct work *w, uint32_t *ids)
 {
-	static double *cdf;
-	double sum = 0;
-
-	if (w->ids == ZIPF) {
-		cdf = realloc(cdf, w->rows * sizeof(*cdf));
-		if (!cdf)
-			bench_die("no memory");
-		for (uint32_t i = 0; i < w->rows; i++)
-			cdf[i] = sum += pow(i + 1, -EXPONENT);
-	}
 	for (unsigned int j = 0; j < w->batch * w->lookups; j++) {
-		uint32_t lo = 0, hi = w->rows - 1;
-
-		if (w->ids != ZIPF) {
+		if (w->ids == ZIPF)	/* frequent rows are not neighbours */
+			ids[j] = bench_zipf(d, w->rows) * 2654435761u & (w->rows - 1);
+		else
 			ids[j] = (w->ids == UNIFORM ? rnd(d) : j) & (w->rows - 1);
-			continue;
-		}
-		double x = (rnd(d) & 0xffffffff) / 4294967296.0 * sum;
-
-		while (lo < hi) {
-			uint32_t mid = (lo + hi) / 2;
-
-			if (cdf[mid] <= x)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		/* frequent rows are not neighbours */
-		ids[j] = lo * 2654435761u & (w->rows - 1);
 	}
 }
 

@@ -5,12 +5,10 @@
  * the number of multiply-accumulators, one csrec_dot. Cores are on chip and hold zeros: no time
  * depends on their values.
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "bench.h"
 
-#define EXPONENT	1.05	/* of Zipf's law */
 #define TT_MACS		8
 #define LOOKUPS		512	/* of one command, in bags of 16 */
 
@@ -27,15 +25,6 @@ static const struct shape {
 	{ { 200, 48, 250 }, { 4, 4, 4 }, { 32, 32 } },
 	{ { 120, 90, 110 }, { 4, 4, 4 }, { 12, 14 } },
 };
-
-/* By the inverse of the continuous law's distribution */
-static uint32_t zipf(struct dev *d, uint32_t rows)
-{
-	double u = (rnd(d) & 0xffffffff) / 4294967296.0, a = 1 - EXPONENT;
-	double x = pow(1 + u * (pow(rows + 1.0, a) - 1), 1 / a) - 1;
-
-	return x < rows ? (uint32_t)x : rows - 1;
-}
 
 static void measure(const struct shape *s, enum order order)
 {
@@ -57,9 +46,9 @@ static void measure(const struct shape *s, enum order order)
 		if (order == UNIFORM)
 			ids[j] = rnd(&d) % rows;
 		else if (order == ZIPF)	/* frequent rows are not neighbours */
-			ids[j] = zipf(&d, rows) * 2654435761ull % rows;
+			ids[j] = bench_zipf(&d, rows) * 2654435761ull % rows;
 		else
-			ids[j] = zipf(&d, rows);
+			ids[j] = bench_zipf(&d, rows);
 	}
 	for (unsigned int b = 0; b <= bags; b++)
 		ids[LOOKUPS + b] = 16 * b;
