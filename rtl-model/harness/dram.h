@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Timing of device DRAM: one 64-bit DDR4-2400 channel behind a 512-bit port at 300 MHz, as a
- * SmartSSD has it. A beat of 64 bytes is one burst of eight, four memory clocks, one device
- * cycle. What is stored is not its business.
+ * Timing of device DRAM: one 64-bit DDR4-2400 channel behind a 512-bit port at 300 MHz, the width
+ * and rate of a SmartSSD's. A beat of 64 bytes is one burst of eight, four memory clocks, one
+ * device cycle. What is stored is not its business.
  *
  * Beats are served and answered in the order in which they are told; the controller opens rows
- * for all that it was told ahead of their turn. Rows stay open until another is needed or
- * all banks are refreshed. Writes are buffered, and written when the buffer is full or while
- * nothing is read, since each change of direction costs the bus some cycles.
+ * for all that it was told ahead of their turn. Rows stay open until another is needed or all
+ * banks are refreshed. Writes are buffered, and written when the buffer is full or while nothing
+ * is read, since each change of direction costs the bus some cycles.
  *
- * Times of JESD79-4 speed bin 2400R and 4 Gbit devices of eight bits, in memory clocks of
- * 0.833 ns. Addresses: row | column | bank | bank group | 64 bytes, so that successive beats
- * alternate between bank groups, and 128 KiB in sequence open each bank once.
+ * Times as of speed bin 2400R and 4 Gbit devices of eight bits, in memory clocks of 0.833 ns:
+ * usual ones, neither looked up for the parts of that card nor for its controller. Addresses: row
+ * | column | bank | bank group | 64 bytes, so that successive beats alternate between bank
+ * groups, and 128 KiB in sequence open each bank once.
  */
 #ifndef DRAM_H
 #define DRAM_H
